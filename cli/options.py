@@ -1,0 +1,152 @@
+"""Options shared by commands, declared once as dataclasses. Knows no command.
+
+A command takes a whole group as one argument; `with_options` spreads its fields over the command line:
+
+    @with_options
+    def ask(files: Files, run: RunOptions, output: OutputOptions) -> None: ...
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, get_type_hints
+
+import typer
+
+from localctx.errors import NotYetAvailable
+
+__all__ = ["Files", "LaterOptions", "OutputOptions", "RunOptions", "with_options"]
+
+Files: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="Files or directories; - is standard input.")
+]
+Text: TypeAlias = str | None
+_LATER = "Of a later version (exit 2 until then)"
+
+
+def _option(*names: str, help: str = "", panel: str | None = None, metavar: str | None = None) -> Any:  # noqa: A002
+    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of every command that runs a model. None means: not given here."""
+
+    model: Annotated[Text, _option("--model", "-m", help="Model name, GGUF file, or hf:OWNER/REPO[:FILE].")] = None
+    ctx: Annotated[
+        int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
+    ] = None
+    gpu_layers: Annotated[
+        Text, _option("--gpu-layers", "-ngl", "--n-gpu-layers", metavar="N|auto|all", help="Layers on the GPU.")
+    ] = None
+    threads: Annotated[int | None, _option("--threads", "-t", help="CPU threads.")] = None
+    strategy: Annotated[
+        Text,
+        _option(
+            "--strategy", metavar="auto|exact|retrieve|map-reduce|condense", help="How the document is read."
+        ),
+    ] = None
+    temp: Annotated[float | None, _option("--temp", "--temperature", help="Sampling temperature; 0 is greedy.")] = None
+    top_p: Annotated[float | None, _option("--top-p", help="Nucleus sampling threshold.")] = None
+    top_k: Annotated[int | None, _option("--top-k", help="Sample among the K likeliest tokens.")] = None
+    min_p: Annotated[float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")] = None
+    seed: Annotated[int | None, _option("--seed", "-s", help="Random seed.")] = None
+    max_tokens: Annotated[
+        int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
+    ] = None
+    store: Annotated[
+        Text, _option("--store", metavar="DIR|off", help="Where converted documents are kept; off keeps nothing.")
+    ] = None
+    password_file: Annotated[Text, _option("--password-file", metavar="F", help="File with the PDF password.")] = None
+    encoding: Annotated[Text, _option("--encoding", metavar="NAME", help="Text encoding, when detection is wrong.")] = (
+        None
+    )
+    force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
+    offline: Annotated[bool, _option("--offline", help="Never use the network.")] = False
+    config: Annotated[Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")] = None
+
+    def flags(self) -> dict[str, object]:
+        """The given options as settings; None where not given."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "config"}
+        return {name: None if value is False else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaterOptions:
+    """Promised options that this version refuses by name, so that they are never ignored."""
+
+    lora: Annotated[Text, _option("--lora", metavar="FILE[:SCALE]", help=_LATER)] = None
+    backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
+    split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = None
+    n_cpu_moe: Annotated[Text, _option("--n-cpu-moe", metavar="N", help=_LATER)] = None
+    override_tensor: Annotated[Text, _option("--override-tensor", "-ot", metavar="RE=DEV", help=_LATER)] = None
+    tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
+    main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
+    rope_scaling: Annotated[
+        Text, _option("--rope-scaling", metavar="none|linear|ntk|dynamic-ntk|yarn", help=_LATER)
+    ] = None
+    rope_scale: Annotated[Text, _option("--rope-scale", metavar="S", help=_LATER)] = None
+    rope_freq_base: Annotated[Text, _option("--rope-freq-base", metavar="F", help=_LATER)] = None
+    yarn_orig_ctx: Annotated[Text, _option("--yarn-orig-ctx", metavar="N", help=_LATER)] = None
+    override_kv: Annotated[list[str] | None, _option("--override-kv", metavar="KEY=TYPE:VALUE", help=_LATER)] = None
+    kv: Annotated[list[str] | None, _option("--kv", "--kv-overrides", metavar="KEY=VALUE,...", help=_LATER)] = None
+    cache_type_k: Annotated[Text, _option("--cache-type-k", "-ctk", metavar="TYPE", help=_LATER)] = None
+    cache_type_v: Annotated[Text, _option("--cache-type-v", "-ctv", metavar="TYPE", help=_LATER)] = None
+    flash_attn: Annotated[Text, _option("--flash-attn", "-fa", metavar="on|off|auto", help=_LATER)] = None
+    parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
+    schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
+    latency: Annotated[Text, _option("--latency", metavar="SECONDS", help=_LATER)] = None
+
+    def refuse_given(self) -> None:
+        """Raise NotYetAvailable for the first option that was given."""
+        for option in dataclasses.fields(self):
+            if getattr(self, option.name):
+                raise NotYetAvailable(f"--{option.name.replace('_', '-')} is not available yet in this version")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How results are shown."""
+
+    json: Annotated[bool, _option("--json", help="One JSON object on standard output.")] = False
+    verbose: Annotated[bool, _option("--verbose", "-v", help="Say more on standard error.")] = False
+    quiet: Annotated[bool, _option("--quiet", help="Only the answer and errors.")] = False
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter that is a dataclass of options by the dataclass's fields, as keywords."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        group = groups.get(name)
+        if group is None:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+        else:
+            parameters.extend(_field_parameters(group))
+
+    @functools.wraps(command)
+    def spread(**values: Any) -> None:
+        gathered = {
+            name: group(**{f.name: values.pop(f.name) for f in dataclasses.fields(group)})
+            for name, group in groups.items()
+        }
+        command(**values, **gathered)
+
+    del spread.__wrapped__  # type: ignore[attr-defined]  # Typer would read the original's parameters
+    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
+    spread.__annotations__ = {p.name: p.annotation for p in parameters}
+    return spread
+
+
+def _field_parameters(group: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass of options as keyword-only parameters."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in dataclasses.fields(group)
+    ]

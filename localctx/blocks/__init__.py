@@ -1,0 +1,13 @@
+"""Streaming text to blocks: spans of a target token count, cut where a reader would cut.
+
+    stream ─► boundaries (sections, paragraphs, sentences) ─► pieces (over-long ones cut on) ─► packing ─► Block
+
+Blocks join back to the text exactly, never exceed their cap, and keep the token ids they were counted by.
+"""
+
+from __future__ import annotations
+
+from localctx.blocks.seams import SeamDifference, seam_difference
+from localctx.blocks.split import split
+
+__all__ = ["SeamDifference", "seam_difference", "split"]

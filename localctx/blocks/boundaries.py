@@ -1,0 +1,98 @@
+"""Where a window of text may be cut, and how good each cut is. Knows no tokens.
+
+A cut falls before the white space between two words, because byte-pair tokenizers attach a space to the
+word that follows: so the parts' tokens are those of the whole. Tokenizers that attach line breaks to what
+precedes them (see seams.py) get their cuts after the last line break instead.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import accumulate
+
+import sentencex
+
+from localctx.blocks.graphemes import is_boundary, last_boundary
+
+__all__ = ["RUN_LOOK", "Rank", "candidate_cuts", "cut_in_white_space"]
+
+RUN_LOOK = 256
+"""Code points of white space looked at on either side of a section's edge."""
+
+
+class Rank(IntEnum):
+    """How good a cut is; a higher rank wins."""
+
+    LIMIT = 0
+    WHITESPACE = 1
+    LINE = 2
+    SENTENCE = 3
+    PARAGRAPH = 4
+    SECTION = 5
+
+
+_LONG_RUN = re.compile(r"\s{2,}|[\f\u2029]")
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\v\f\x85\u2028\u2029]")
+# Scripts without spaces end a sentence by the mark alone. sentencex knows these marks too, but its time grows
+# with the square of their number in a line, so it gets to see letters in their place.
+_FULL_STOPS = "。！？｡"
+_SENTENCE_END = re.compile(rf"[{_FULL_STOPS}]+[”’」』）》〉】〗〕]*")
+_MASK = str.maketrans(dict.fromkeys(_FULL_STOPS, "x"))
+
+
+def candidate_cuts(
+    window: str, offset: int, section_edges: Sequence[int], after_line_breaks: bool, horizon: int
+) -> list[tuple[int, Rank]]:
+    """Cuts of a window that starts `offset` into the text, ascending.
+
+    The window begins at a cut; only a section's edge can yield a cut at 0. Sentences, paragraphs and edges
+    beyond `horizon` are context for the cuts before it.
+    """
+    cuts: dict[int, Rank] = {}
+    for position in _sentence_ends(window):
+        cuts[cut_in_white_space(window, position, after_line_breaks)] = Rank.SENTENCE
+    for run in _LONG_RUN.finditer(window):
+        if _is_paragraph_break(run.group()):
+            cuts[cut_in_white_space(window, run.start(), after_line_breaks)] = Rank.PARAGRAPH
+    kept = {at: rank for at, rank in cuts.items() if 0 < at <= horizon and is_boundary(window, at)}
+    first = bisect_left(section_edges, offset)
+    last = bisect_right(section_edges, offset + horizon)
+    for edge in section_edges[first:last]:
+        at = cut_in_white_space(window, edge - offset, after_line_breaks)
+        if at < len(window):
+            kept[last_boundary(window, at)] = Rank.SECTION
+    return sorted(kept.items())
+
+
+def cut_in_white_space(window: str, position: int, after_line_breaks: bool) -> int:
+    """The place for a cut in the run of white space that touches `position`, which may be empty.
+
+    The place is the start of the run, or the end of its last line break.
+    """
+    low = max(0, position - RUN_LOOK)
+    start = low + len(window[low:position].rstrip())
+    if not after_line_breaks:
+        return start
+    ahead = window[position : position + RUN_LOOK]
+    end = position + len(ahead) - len(ahead.lstrip())
+    cut = start
+    for line_break in _LINE_BREAK.finditer(window, start, end):
+        cut = line_break.end()
+    return cut
+
+
+def _sentence_ends(window: str) -> list[int]:
+    masked = window.translate(_MASK) if any(mark in window for mark in _FULL_STOPS) else window
+    ends = list(accumulate(map(len, sentencex.segment("en", masked))))
+    if not ends or ends[-1] != len(window):
+        ends = []
+    if masked is not window:
+        ends.extend(match.end() for match in _SENTENCE_END.finditer(window))
+    return ends
+
+
+def _is_paragraph_break(run: str) -> bool:
+    return run.count("\n") > 1 or run.count("\r") > 1 or "\f" in run or "\u2029" in run

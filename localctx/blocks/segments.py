@@ -1,0 +1,123 @@
+"""Streaming text to segments: the parts that are tokenised once and then packed. Knows pages no more than files.
+
+The text is read in windows whose ends depend on the text alone, so the segments are the same however the
+stream is cut into pieces. Memory: two windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localctx.blocks.boundaries import RUN_LOOK, Rank, candidate_cuts
+from localctx.blocks.pieces import split_long
+from localctx.errors import UsageError
+from localctx.values import Tokenizer
+
+__all__ = ["CODE_POINTS_PER_TOKEN", "Segment", "SegmentReader"]
+
+WINDOW = 65_536
+MARGIN = 4 * RUN_LOOK
+"""Code points kept as context behind the last cut taken in a window."""
+CODE_POINTS_PER_TOKEN = 4
+"""Longest text given to the tokenizer at once, per token of a segment's limit."""
+CODE_POINTS_PER_WEIGHT = 64
+"""More code points than this count as a further token, so blank or endless words cannot grow a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Text between two neighbouring cuts with its token ids; `rank` is that of the cut before it.
+
+    `weight` is the token count, or more where a token stands for very many code points.
+    """
+
+    start: int
+    text: str
+    tokens: tuple[int, ...]
+    rank: Rank
+    weight: int
+
+
+class SegmentReader:
+    """Reads segments of at most `limit` tokens from the pieces of a text that begins at `start`."""
+
+    def __init__(
+        self, tokenize: Tokenizer, limit: int, section_edges: Sequence[int], after_line_breaks: bool
+    ) -> None:
+        self._tokenize = tokenize
+        self._limit = limit
+        self._size = limit * CODE_POINTS_PER_TOKEN
+        self._edges = section_edges
+        self._after = after_line_breaks
+
+    def segments(self, pieces: Iterable[str], start: int) -> Iterator[Segment]:
+        """Segments in order; their texts concatenate to the pieces'."""
+        at = start
+        for text, rank in self._parts(pieces, start):
+            for part, part_rank, tokens in self._tokenised(text, rank, first=at == 0):
+                weight = max(len(tokens), 1 + (len(part) - 1) // CODE_POINTS_PER_WEIGHT)
+                yield Segment(at, part, tokens, part_rank, weight)
+                at += len(part)
+
+    def _parts(self, pieces: Iterable[str], start: int) -> Iterator[tuple[str, Rank]]:
+        """Text between neighbouring candidate cuts, with the rank of the cut before it."""
+        carry, offset, carried = "", start, Rank.SECTION
+        for chunk, is_last in _rechunk(pieces, WINDOW):
+            window = carry + chunk
+            horizon = len(window) if is_last else len(window) - MARGIN
+            cuts = candidate_cuts(window, offset, self._edges, self._after, horizon)
+            if cuts and cuts[0][0] == 0:
+                carried = cuts.pop(0)[1]
+            at = 0
+            for cut, rank in cuts:
+                yield window[at:cut], carried
+                at, carried = cut, rank
+            carry, offset = window[at:], offset + at
+            if is_last:
+                if carry:
+                    yield carry, carried
+            elif len(carry) >= WINDOW:
+                # Nothing to cut at in a whole window: its last part stays, as its end is not known.
+                *parts, (carry, next_rank) = split_long(carry, self._size, self._after)
+                for part, rank in parts:
+                    yield part, (carried if rank is Rank.LIMIT and part is parts[0][0] else rank)
+                offset += sum(len(part) for part, _ in parts)
+                carried = next_rank
+
+    def _tokenised(
+        self, text: str, rank: Rank, first: bool
+    ) -> Iterator[tuple[str, Rank, tuple[int, ...]]]:
+        """The text with its token ids, cut further until no part has more than the limit."""
+        size = self._size
+        if len(text) <= size:
+            tokens = tuple(self._tokenize(text, first))
+            if len(tokens) <= self._limit:
+                yield text, rank, tokens
+                return
+            if len(text) == 1:
+                raise UsageError(
+                    f"one character ({text!a}) takes {len(tokens)} tokens, a block may hold {self._limit}",
+                    "raise the token limit of blocks",
+                )
+            # Aim below the limit so that the parts rarely need another round.
+            size = max(1, min(len(text) - 1, len(text) * self._limit * 7 // (len(tokens) * 8)))
+        for index, (part, part_rank) in enumerate(split_long(text, size, self._after)):
+            yield from self._tokenised(part, part_rank if index else rank, first and index == 0)
+
+
+def _rechunk(pieces: Iterable[str], size: int) -> Iterator[tuple[str, bool]]:
+    """The same text in chunks of exactly `size` code points, and whether it is the last (shorter, or empty)."""
+    waiting: list[str] = []
+    n_waiting = 0
+    for piece in pieces:
+        at = 0
+        while n_waiting + len(piece) - at > size:
+            take = at + size - n_waiting
+            waiting.append(piece[at:take])
+            yield "".join(waiting), False
+            waiting, n_waiting, at = [], 0, take
+        if at < len(piece):
+            waiting.append(piece[at:])
+            n_waiting += len(piece) - at
+    yield "".join(waiting), True

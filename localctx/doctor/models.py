@@ -1,0 +1,28 @@
+"""Looks for the embedded model and checks that it is the right file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from localctx.doctor.report import Finding
+from localctx.engine.gguf import display
+from localctx.registry import find_manifest, verify
+
+__all__ = ["check_embedded_model"]
+
+
+def check_embedded_model(name: str, folder: Path) -> Iterator[Finding]:
+    """Whether the embedded model is there and has the hash that its manifest names."""
+    manifest = find_manifest(name)
+    if manifest is None or manifest.wheel is None:
+        yield Finding("model", "fail", f"no manifest describes {name}", "install localctx again")
+        return
+    path = folder / manifest.file_name
+    pull = f"run: localctx models pull {name}"
+    if not path.is_file():
+        yield Finding("model", "warn", f"{name} is not in {display(folder)}", pull)
+    elif verify(manifest, path):
+        yield Finding("model", "ok", f"{display(path)}, hash as published")
+    else:
+        yield Finding("model", "fail", f"{display(path)} is not the published file", pull)

@@ -1,0 +1,38 @@
+"""Every cap on what a document may cost, in one place. Knows no format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Limits"]
+
+MiB = 1 << 20
+GiB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps on one document. Sizes in bytes; ratios are inflated to packed and count beyond `ratio_free_bytes`."""
+
+    stream_bytes: int = 64 * GiB
+    """Standard input."""
+    gzip_bytes: int = 64 * GiB
+    gzip_ratio: int = 300
+    zip_members: int = 50_000
+    zip_bytes: int = 4 * GiB
+    zip_ratio: int = 200
+    ratio_free_bytes: int = 64 * MiB
+    text_bytes: int = 64 * GiB
+    """Extracted text."""
+    tree_bytes: int = 64 * MiB
+    """Formats whose parser holds the whole file (HTML, one EPUB chapter, tables of contents)."""
+    token_bytes: int = 64 * MiB
+    """One XML tag with its attributes, or one paragraph."""
+    depth: int = 10_000
+    """Nested XML elements."""
+    headings: int = 200_000
+    detect_bytes: int = 16 * MiB
+    """What the encoding detector is shown of a file that is not UTF-8."""
+    child_seconds: float = 60.0
+    """Without any progress, of a parser in a child process."""
+    child_bytes: int = 2 * GiB

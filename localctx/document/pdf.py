@@ -1,0 +1,264 @@
+"""PDF file → a stream of events: one PdfHeader, then PdfPages in order, then one PdfEnd. Knows no offsets.
+
+Parsing happens in a child process (isolate.py): a page that crashes, stalls or eats memory costs that page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from localctx.document.isolate import ChildFailed, IsolationLimits, isolated
+from localctx.document.pdf_quality import GOOD_ENOUGH
+from localctx.errors import InputError, LimitExceeded, UsageError
+from localctx.values import Progress
+
+__all__ = [
+    "OutlineEntry",
+    "PdfEnd",
+    "PdfEvent",
+    "PdfHeader",
+    "PdfHeading",
+    "PdfLimits",
+    "PdfPage",
+    "extract_pdf",
+]
+
+Item: TypeAlias = dict[str, Any]
+Ranges: TypeAlias = list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PdfLimits:
+    """Caps on one document: wall clock, CPU, address space of the child, pages lost before giving up."""
+
+    open_seconds: float = 120.0
+    page_seconds: float = 30.0
+    cpu_seconds: int = 3600
+    memory_bytes: int = 2 << 30
+    max_lost_pages: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineEntry:
+    """A bookmark: level 1 is outermost; page is 1-based, None where the bookmark points nowhere."""
+
+    level: int
+    title: str
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PdfHeader:
+    """What is known before the first page. `outline` is empty where the file has no bookmarks."""
+
+    n_pages: int
+    outline: tuple[OutlineEntry, ...] = ()
+    needed_password: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PdfHeading:
+    """A heading on a page: from the outline, else from the font size. `offset` counts code points of the
+    page's text: the heading's first character (0 where the title was not found on the page)."""
+
+    level: int
+    title: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PdfPage:
+    """One page, cleaned: number is 1-based, label as printed, quality in [0, 1], engine that read it.
+
+    `text` has a blank line between paragraphs and no trailing white space; "" for a page without text.
+    """
+
+    number: int
+    text: str
+    label: str | None = None
+    quality: float = 1.0
+    engine: str = ""
+    headings: tuple[PdfHeading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PdfEnd:
+    """Comes last: what to tell the user about the whole document."""
+
+    warnings: tuple[str, ...] = ()
+
+
+PdfEvent: TypeAlias = PdfHeader | PdfPage | PdfEnd
+
+
+def extract_pdf(
+    path: str | PathLike[str],
+    *,
+    password: str | None = None,
+    pages: Sequence[int] | None = None,
+    limits: PdfLimits | None = None,
+    on_progress: Progress | None = None,
+) -> Generator[PdfEvent, None, None]:
+    """The document's events; `pages` (1-based, ascending, for example range(10, 41)) limits which are read.
+
+    on_progress counts pages (done, to be read). Closing the generator ends the child process at once.
+    Raises PasswordNeeded, LimitExceeded, UsageError (no such page), InputError (damaged beyond all engines).
+    A document without any text is no error here: every PdfPage then has text "".
+    """
+    job = Job(os.fspath(path), password, limits or PdfLimits())
+    header, items = job.open(None if pages is None else page_ranges(pages))
+    stream = PageStream(job, items)
+    try:
+        wanted = wanted_pages(pages, header, job.name)
+        if pages is not None and len(wanted) < len(pages):
+            stream.warnings.append(f"the document has {header.n_pages} pages; those beyond were left out")
+        yield header
+        for n_done, number in enumerate(wanted, 1):
+            page = stream.page(number, wanted[n_done:])
+            if on_progress is not None:
+                on_progress(n_done, len(wanted))
+            yield page
+    finally:
+        stream.items.close()
+    if stream.garbled:
+        which = f"page{'s' * (len(stream.garbled) > 1)} {page_list(stream.garbled)}"
+        stream.warnings.append(f"the text of {which} looks garbled in every engine")
+    yield PdfEnd(tuple(stream.warnings))
+
+
+class PageStream:
+    """The child's pages; a page on which the child dies is given up, and the next one asked of a new child."""
+
+    def __init__(self, job: Job, items: Generator[Item, None, None]) -> None:
+        self.job = job
+        self.items = items
+        self.warnings: list[str] = []
+        self.garbled: list[int] = []
+        self.n_lost = 0
+
+    def page(self, number: int, following: Sequence[int]) -> PdfPage:
+        """Page `number`; `following` are those that come after it. Raises LimitExceeded."""
+        page = PdfPage(number, "", quality=0.0)
+        try:
+            for fields in self.items:
+                headings = (PdfHeading(*heading) for heading in fields.pop("headings"))
+                provisional = fields.pop("provisional", False)
+                page = PdfPage(**fields, headings=tuple(headings))
+                if not provisional:
+                    break
+        except ChildFailed as failure:
+            self.give_up(number, failure, bool(page.text))
+            if following:
+                self.items = self.job.open(page_ranges(following))[1]
+        if page.text and page.quality < GOOD_ENOUGH:
+            self.garbled.append(number)
+        return page
+
+    def give_up(self, number: int, failure: ChildFailed, has_text: bool) -> None:
+        """Note that the child died on a page, or stop where that happened too often."""
+        self.n_lost += 1
+        if failure.reason == "cpu" or self.n_lost > self.job.limits.max_lost_pages:
+            raise LimitExceeded(
+                f"{self.job.name}: reading page {number} {failure.detail}",
+                "leave such pages out with --pages, or print the file to a new PDF",
+            ) from None
+        what = "no second engine could check page" if has_text else "nothing was read of page"
+        self.warnings.append(f"{what} {number}: its reading {failure.detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to open, and how."""
+
+    path: str
+    password: str | None
+    limits: PdfLimits
+
+    @property
+    def name(self) -> str:
+        """The path as it is shown."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+    def open(self, ranges: Ranges | None) -> tuple[PdfHeader, Generator[Item, None, None]]:
+        """The header and the pages to come; a document on which pdfium breaks is tried without it."""
+        try:
+            return self.start(ranges, "pdfium")
+        except ChildFailed as first:
+            if first.reason == "cpu":
+                raise LimitExceeded(f"{self.name}: opening it {first.detail}") from None
+            try:
+                return self.start(ranges, "pdfminer")
+            except ChildFailed as second:
+                kind = InputError if second.reason == "error" else LimitExceeded
+                raise kind(
+                    f"{self.name}: not a readable PDF (pdfium {first.detail}; pdfminer {second.detail})",
+                    "print the file to a new PDF from a PDF viewer and try that one",
+                ) from None
+
+    def start(self, ranges: Ranges | None, engine: str) -> tuple[PdfHeader, Generator[Item, None, None]]:
+        """Start a child and read its header. Raises ChildFailed."""
+        size_bytes = Path(self.path).stat().st_size
+        items = isolated(
+            "localctx.document.pdf_child:read_pdf",
+            {
+                "path": str(Path(self.path).absolute()),
+                "name": self.name,
+                "password": self.password,
+                "ranges": ranges,
+                "engine": engine,
+            },
+            IsolationLimits(
+                self.limits.open_seconds,
+                self.limits.page_seconds,
+                self.limits.cpu_seconds,
+                self.limits.memory_bytes + size_bytes,  # some engines map the file
+            ),
+        )
+        fields = next(items)
+        entries = (
+            OutlineEntry(level, title, None if index is None else index + 1)
+            for level, title, index in fields.pop("outline")
+        )
+        warnings = tuple(fields.pop("warnings"))
+        return PdfHeader(**fields, outline=tuple(entries), warnings=warnings), items
+
+
+def wanted_pages(pages: Sequence[int] | None, header: PdfHeader, name: str) -> Sequence[int]:
+    """The page numbers to read, those that exist. Raises UsageError where none does."""
+    if pages is None:
+        return range(1, header.n_pages + 1)
+    wanted = [
+        number
+        for first, last in page_ranges(pages)
+        for number in range(first + 1, min(last, header.n_pages - 1) + 2)
+    ]
+    if not wanted:
+        raise UsageError(
+            f"{name}: no such page; the document has {header.n_pages}", "give pages from 1 on, as 10-40"
+        )
+    return wanted
+
+
+def page_ranges(pages: Sequence[int]) -> Ranges:
+    """Ascending 1-based page numbers as [first, last] ranges of indices."""
+    if isinstance(pages, range) and pages.step == 1:
+        return [[max(0, pages.start - 1), pages.stop - 2]]
+    ranges: Ranges = []
+    for number in pages:
+        if ranges and number - 1 == ranges[-1][1] + 1:
+            ranges[-1][1] += 1
+        elif number >= 1:
+            ranges.append([number - 1, number - 1])
+    return ranges
+
+
+def page_list(numbers: Sequence[int]) -> str:
+    """Page numbers for a person: "3, 5-7"; at most ten groups."""
+    groups = [str(a + 1) if a == b else f"{a + 1}-{b + 1}" for a, b in page_ranges(numbers)]
+    return ", ".join(groups[:10]) + (f" and {len(groups) - 10} more" if len(groups) > 10 else "")

@@ -1,0 +1,217 @@
+"""Path, open stream or standard input → a seekable regular file that is watched for changes. Knows no format."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from localctx.document.limits import Limits
+from localctx.errors import InputError, LimitExceeded, LocalctxError
+from localctx.values import Progress
+
+__all__ = ["CHUNK_BYTES", "GZIP_MAGIC", "Source", "display_name", "inflated", "open_path", "os_errors", "spooled"]
+
+CHUNK_BYTES = 1 << 20
+GZIP_MAGIC = b"\x1f\x8b\x08"
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def display_name(path: str | bytes | os.PathLike[str]) -> str:
+    """A path for people: bytes that are not UTF-8, control and direction characters are escaped."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+@dataclass(slots=True)
+class Source:
+    """An input opened for reading. `path` is None for what exists only here; such text is never cached
+    unless it came out of a named file (`is_private` False)."""
+
+    name: str
+    extension: str
+    file: BinaryIO
+    path: str | None
+    size_bytes: int
+    modified_ns: int
+    is_private: bool = False
+
+    def head(self, n_bytes: int = 1 << 16) -> bytes:
+        """The first bytes."""
+        self.file.seek(0)
+        return self.file.read(n_bytes)
+
+    def chunks(self, on_progress: Progress | None = None, start: int = 0) -> Iterator[bytes]:
+        """The content from `start` on, in pieces; the progress counts bytes."""
+        self.file.seek(start)
+        done = start
+        while piece := self.file.read(CHUNK_BYTES):
+            yield piece
+            done += len(piece)
+            if on_progress is not None:
+                on_progress(min(done, self.size_bytes), self.size_bytes)
+
+    def check_unchanged(self) -> None:
+        """Raises InputError when the file was written to since it was opened."""
+        now = os.fstat(self.file.fileno())
+        if (now.st_size, now.st_mtime_ns) != (self.size_bytes, self.modified_ns):
+            raise InputError(f"{self.name}: changed while it was being read", "run the command again")
+
+    @contextlib.contextmanager
+    def named_path(self) -> Iterator[str]:
+        """A path under which a child process can open the content."""
+        if self.path is not None:
+            yield self.path
+            return
+        descriptor = f"/proc/{os.getpid()}/fd/{self.file.fileno()}"
+        if Path(descriptor).exists():  # Linux: also of an unlinked file
+            yield descriptor
+            return
+        with tempfile.NamedTemporaryFile() as copy:
+            self.file.seek(0)
+            shutil.copyfileobj(self.file, copy, CHUNK_BYTES)
+            copy.flush()
+            yield copy.name
+
+    def close(self) -> None:
+        """Close the file; a temporary one is gone then."""
+        self.file.close()
+
+
+@contextlib.contextmanager
+def os_errors(name: str) -> Iterator[None]:
+    """Turns an OSError into one line about `name`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file", "check the spelling and the current folder") from None
+    except PermissionError:
+        raise InputError(f"{name}: no permission to read it") from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise LocalctxError(
+                f"{name}: no room for its text in {display_name(tempfile.gettempdir())}",
+                "free some space, or set TMPDIR to a larger disk",
+            ) from None
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{name}: cannot be read ({reason})") from None
+
+
+def open_path(path: str | bytes | os.PathLike[str]) -> Source:
+    """Open a regular file. Raises InputError for anything else, without opening devices or waiting on a FIFO."""
+    access, name = os.fsdecode(path), display_name(path)
+    if "\0" in access:
+        raise InputError(f"{name}: no such file", "a path cannot hold a NUL")
+    with os_errors(name):
+        refuse_irregular(os.stat(access).st_mode, name)  # noqa: PTH116 - keeps "./x" and "x/" as they are
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+        descriptor = os.open(access, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        file = os.fdopen(descriptor, "rb")
+    status = os.fstat(file.fileno())
+    try:
+        refuse_irregular(status.st_mode, name)  # the name may have been given to something else meanwhile
+    except InputError:
+        file.close()
+        raise
+    return Source(name, extension_of(access), file, access, status.st_size, status.st_mtime_ns)
+
+
+def refuse_irregular(mode: int, name: str) -> None:
+    """Raises InputError unless `mode` is a regular file's."""
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{name}: is a directory", "name the files, or let a command walk it")
+    kinds = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"))
+    kind = next((label for test, label in kinds if test(mode)), "special file")
+    raise InputError(f"{name}: is a {kind}, not a file", "pipe its content in and name the input -")
+
+
+def extension_of(path: str) -> str:
+    """The lower-case extension without its dot; the inner one of `.gz`."""
+    base = Path(path).name.lower()
+    base = base.removesuffix(".gz")
+    return base.rpartition(".")[2] if "." in base.lstrip(".") else ""
+
+
+def spooled(stream: BinaryIO, name: str, limits: Limits) -> Source:
+    """Copy a stream into an unlinked temporary file, whose text will never be cached."""
+    file = temporary_file()
+    n_bytes = 0
+    with closed_on_error(file), os_errors(name):
+        while piece := stream.read(CHUNK_BYTES):
+            n_bytes += len(piece)
+            if n_bytes > limits.stream_bytes:
+                raise LimitExceeded(f"{name}: longer than {limits.stream_bytes:,} bytes")
+            file.write(piece)
+        return _temporary(file, name, extension_of(name) if name != "-" else "", is_private=True)
+
+
+def inflated(packed: Source, limits: Limits) -> Source:
+    """The content of a gzip file in an unlinked temporary file. Raises InputError, LimitExceeded."""
+    file = temporary_file()
+    n_bytes = 0
+    with closed_on_error(file), os_errors(packed.name):
+        try:
+            for piece in gunzip(packed):
+                n_bytes += len(piece)
+                over_ratio = n_bytes > limits.ratio_free_bytes + limits.gzip_ratio * packed.size_bytes
+                if over_ratio or n_bytes > limits.gzip_bytes:
+                    raise LimitExceeded(
+                        f"{packed.name}: unpacks to more than {n_bytes - 1:,} bytes from "
+                        f"{packed.size_bytes:,}; stopped",
+                        "unpack it yourself if you trust it",
+                    )
+                file.write(piece)
+        except zlib.error as error:
+            raise InputError(f"{packed.name}: damaged gzip data ({error})") from None
+        return _temporary(file, packed.name, packed.extension, packed.is_private)
+
+
+def gunzip(packed: Source) -> Iterator[bytes]:
+    """Inflated pieces of bounded size, over all members; zero padding after the last is allowed."""
+    member = zlib.decompressobj(wbits=31)
+    for piece in packed.chunks():
+        data = piece
+        while data:
+            if member.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                member = zlib.decompressobj(wbits=31)
+            yield member.decompress(data, CHUNK_BYTES)
+            data = member.unused_data if member.eof else member.unconsumed_tail
+    if not member.eof:
+        yield member.flush()
+        raise InputError(f"{packed.name}: the gzip data is cut short", "fetch the file again")
+
+
+def temporary_file() -> BinaryIO:
+    """An unlinked file in TMPDIR."""
+    return tempfile.TemporaryFile()  # type: ignore[return-value]  # _TemporaryFileWrapper on other systems
+
+
+@contextlib.contextmanager
+def closed_on_error(file: BinaryIO) -> Iterator[None]:
+    """Closes `file` when the block raises."""
+    try:
+        yield
+    except BaseException:
+        file.close()
+        raise
+
+
+def _temporary(file: BinaryIO, name: str, extension: str, is_private: bool) -> Source:
+    """A source over a filled temporary file."""
+    file.flush()
+    status = os.fstat(file.fileno())
+    return Source(name, extension, file, None, status.st_size, status.st_mtime_ns, is_private)

@@ -1,0 +1,177 @@
+"""Bytes a model will take, from its header alone, and whether they fit. Knows no llama.cpp and loads nothing.
+
+Weights are file pages when mapped: they can be dropped and read again, so they do not kill a process, but a
+model larger than the memory it gets runs at the speed of the disk. So: cache and buffers must fit in free
+memory, or OutOfMemory; weights beyond it are a notice. Under an address-space limit (ulimit -v) everything
+counts. Repacked weights (`weights_mapped=False`) are ordinary memory and count too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from localctx.engine.ggml_types import row_bytes
+from localctx.engine.gguf import GGUFHeader
+from localctx.engine.memory import Available, format_bytes
+from localctx.engine.model_facts import KVShape, kv_shape, n_layer
+from localctx.errors import OutOfMemory
+
+__all__ = ["CELL_STEP", "ContextSettings", "MemoryEstimate", "estimate", "kv_bytes", "largest_n_ctx", "require"]
+
+CELL_STEP = 256
+"""llama.cpp rounds the cells of a cache up to a multiple of this."""
+_FIXED_BYTES = 16 << 20  # contexts, graphs, samplers
+_MASK_BYTES = 2  # per cell and token of a batch, with flash attention; 4 without
+_ACTIVATION_ROWS = 6  # embedding-sized rows of f32 alive at once, as measured
+_MAX_CTX = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """What else decides the size of a context: tokens per batch, sequences, cache types, layers on GPUs.
+
+    `weights_mapped` False: weights are copied (repacked) into ordinary memory.
+    """
+
+    n_ubatch: int = 512
+    n_seq: int = 1
+    type_k: str = "f16"
+    type_v: str = "f16"
+    n_gpu_layers: int = 0
+    weights_mapped: bool = True
+    flash_attention: bool = True
+
+
+_DEFAULTS = ContextSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEstimate:
+    """Bytes on the host for a context of n_ctx cells; `vram_bytes` is what GPUs take."""
+
+    weights_bytes: int
+    kv_bytes: int
+    compute_bytes: int
+    n_ctx: int
+    vram_bytes: int = 0
+    weights_mapped: bool = True
+
+    @property
+    def total(self) -> int:
+        """Weights, cache and buffers on the host."""
+        return self.weights_bytes + self.kv_bytes + self.compute_bytes
+
+    @property
+    def unreclaimable(self) -> int:
+        """What cannot be dropped and read again."""
+        return self.total - (self.weights_bytes if self.weights_mapped else 0)
+
+
+def _round_cells(n_cells: int) -> int:
+    return math.ceil(n_cells / CELL_STEP) * CELL_STEP
+
+
+def kv_bytes(shape: KVShape, n_ctx: int, settings: ContextSettings = _DEFAULTS) -> int:
+    """Bytes of a unified cache of n_ctx cells. KeyError for an unknown type."""
+    return sum(_kv_per_layer(shape, n_ctx, settings)) + shape.state_bytes * settings.n_seq
+
+
+def _kv_per_layer(shape: KVShape, n_ctx: int, settings: ContextSettings) -> list[int]:
+    n_cells = _round_cells(n_ctx)
+    n_window = _round_cells(min(n_cells, shape.window * settings.n_seq + settings.n_ubatch))
+    return [
+        (row_bytes(settings.type_k, k) + row_bytes(settings.type_v, v)) * (n_window if windowed else n_cells)
+        for k, v, windowed in zip(shape.k_elements, shape.v_elements, shape.windowed, strict=True)
+    ]
+
+
+def estimate(header: GGUFHeader, n_ctx: int, settings: ContextSettings = _DEFAULTS) -> MemoryEstimate:
+    """Host and GPU bytes of one context. Layers go to the GPU from the last one on, the output layer when
+    n_gpu_layers exceeds the layers. Compute holds the logits table (n_ubatch × n_vocab × 4 bytes).
+    """
+    shape, layers = kv_shape(header), n_layer(header)
+    per_layer = _kv_per_layer(shape, n_ctx, settings)
+    n_gpu = min(layers, settings.n_gpu_layers)
+    first_gpu, with_output = layers - n_gpu, settings.n_gpu_layers > layers
+    gpu_weights = sum(
+        tensor.size_bytes or 0 for tensor in header.tensors if _is_on_gpu(tensor.name, first_gpu, with_output)
+    )
+    gpu_kv = sum(per_layer[first_gpu:])
+    compute = _compute_bytes(header, _round_cells(n_ctx), settings)
+    kv = sum(per_layer) + shape.state_bytes * settings.n_seq
+    return MemoryEstimate(
+        weights_bytes=header.weights_bytes - gpu_weights,
+        kv_bytes=kv - gpu_kv,
+        compute_bytes=compute,
+        n_ctx=n_ctx,
+        vram_bytes=gpu_weights + gpu_kv + (compute if n_gpu else 0),
+        weights_mapped=settings.weights_mapped,
+    )
+
+
+def _is_on_gpu(name: str, first_gpu: int, output: bool) -> bool:
+    kind, _, rest = name.partition(".")
+    if kind != "blk":
+        return output and kind.startswith("output")
+    number = rest.partition(".")[0]
+    return number.isdecimal() and int(number) >= first_gpu
+
+
+def _compute_bytes(header: GGUFHeader, n_cells: int, settings: ContextSettings) -> int:
+    """Graph buffers for one batch of n_ubatch tokens, and the logits handed out."""
+    key = header.arch_key
+    n_vocab = header.array_length("tokenizer.ggml.tokens") or header.integer(key("vocab_size"))
+    n_embd = header.integer(key("embedding_length"))
+    n_ff = max((*header.per_layer(key("feed_forward_length"), n_layer(header)), 0))
+    n_tokens = min(settings.n_ubatch, n_cells)
+    logits = n_tokens * (n_vocab + 2 * n_embd) * 4
+    n_head = max((*header.per_layer(key("attention.head_count"), n_layer(header)), 0))
+    per_cell = _MASK_BYTES if settings.flash_attention else 4 + 4 * n_head
+    attention = n_tokens * (n_cells * per_cell + (n_embd * _ACTIVATION_ROWS + n_ff * 2) * 4)
+    return max(logits, attention) + settings.n_seq * n_vocab * 4 + _FIXED_BYTES  # the two are never alive together
+
+
+def require(needed: MemoryEstimate, free: Available, name: str, fitting: int = 0) -> tuple[str, ...]:
+    """Notices about memory; raises OutOfMemory, with both sizes and what to change, when it would not fit.
+
+    `fitting` is largest_n_ctx() for the hint, 0 when unknown.
+    """
+    spaces = [(needed.unreclaimable, free.ram_bytes, free.limited_by)]
+    if free.address_space_bytes is not None:
+        spaces.append((needed.total, free.address_space_bytes, "the address-space limit (ulimit -v)"))
+    for wanted, left, limit in spaces:
+        if wanted > left:
+            raise OutOfMemory(
+                f"{name}: a context of {needed.n_ctx:,} tokens needs {format_bytes(wanted)} of memory (KV cache "
+                f"{format_bytes(needed.kv_bytes)}, weights {format_bytes(needed.weights_bytes)}, buffers "
+                f"{format_bytes(needed.compute_bytes)}); {format_bytes(left)} left by {limit}",
+                _options(fitting),
+            )
+    if needed.total > free.ram_bytes:
+        return (
+            f"weights of {format_bytes(needed.weights_bytes)} exceed the memory left "
+            f"({format_bytes(max(0, free.ram_bytes - needed.unreclaimable))}): they are read from disk again and again",
+        )
+    return ()
+
+
+def _options(fitting: int) -> str:
+    ctx = f"--ctx {fitting} fits; or" if fitting else "a smaller --ctx,"
+    return f"{ctx} --kv type_k=q8_0,type_v=q8_0 (half the cache), or a smaller model"
+
+
+def largest_n_ctx(header: GGUFHeader, free: Available, settings: ContextSettings = _DEFAULTS) -> int:
+    """The most cells (a multiple of 256, at most what the model was trained for) that fit; 0 when none do."""
+
+    def fits(n_ctx: int) -> bool:
+        needed = estimate(header, n_ctx, settings)
+        in_space = free.address_space_bytes is None or needed.total <= free.address_space_bytes
+        return needed.unreclaimable <= free.ram_bytes and in_space
+
+    trained = header.integer(header.arch_key("context_length")) or _MAX_CTX
+    low, high = 0, max(1, trained // CELL_STEP)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle * CELL_STEP) else (low, middle - 1)
+    return low * CELL_STEP

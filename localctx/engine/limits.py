@@ -1,0 +1,54 @@
+"""Sizes an engine context may have, and the CPU threads it uses; knows no llama.cpp."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from localctx.errors import UsageError
+from localctx.values import ModelInfo
+
+__all__ = ["MAX_SEQUENCES", "check_context_size", "usable_cpus"]
+
+MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ
+
+
+def check_context_size(
+    info: ModelInfo, n_ctx: int, n_seq: int, *, scaled: bool = False, force: bool = False
+) -> None:
+    """Raises UsageError for sizes that cannot be, or a length the model was never trained for.
+
+    `scaled`: a RoPE scaling stretches the model; `force`: the user insists.
+    """
+    if n_ctx < 1:
+        raise UsageError(f"a context of {n_ctx} tokens", "--ctx N with N of at least 1")
+    if not 1 <= n_seq <= MAX_SEQUENCES:
+        raise UsageError(f"{n_seq} parallel sequences", f"from 1 to {MAX_SEQUENCES}")
+    if n_ctx > info.n_ctx_train > 0 and not (scaled or force):
+        raise UsageError(
+            f"--ctx {n_ctx} is more than {info.name} was trained for ({info.n_ctx_train:,} tokens)",
+            f"--ctx {info.n_ctx_train} or less, a RoPE scaling (--rope-scaling yarn), or --force",
+        )
+
+
+def usable_cpus(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """CPUs this process may run on: its affinity mask, cut to the cgroup's quota (v2 or v1), at least 1."""
+    n_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_quota(cgroup)
+    return max(1, min(n_cpus, n_cpus if quota is None else math.ceil(quota)))
+
+
+def _cgroup_quota(cgroup: Path) -> float | None:
+    """CPUs' worth of time the container may use, or None where nothing limits it."""
+    try:
+        limit, period = (cgroup / "cpu.max").read_text("ascii").split()
+    except (OSError, ValueError):
+        try:
+            limit = (cgroup / "cpu/cpu.cfs_quota_us").read_text("ascii").strip()
+            period = (cgroup / "cpu/cpu.cfs_period_us").read_text("ascii").strip()
+        except OSError:
+            return None
+    if not limit.isdecimal() or not period.isdecimal() or int(period) == 0:
+        return None
+    return int(limit) / int(period)

@@ -1,0 +1,50 @@
+"""How a model is opened; None everywhere means: as the file says, or decided from the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localctx.engine.thinking import ThinkingTags
+
+__all__ = ["EngineOptions", "RopeOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class RopeOptions:
+    """Rotary settings that replace the file's: scaling none, linear or yarn; freq_scale 0.25 = 4 x longer."""
+
+    scaling: str | None = None
+    freq_base: float | None = None
+    freq_scale: float | None = None
+    yarn_orig_ctx: int | None = None
+
+    @property
+    def stretches(self) -> bool:
+        """Whether positions beyond the trained length are provided for."""
+        return self.scaling in ("linear", "yarn") or self.freq_base is not None or self.freq_scale is not None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Settings of one model and its contexts.
+
+    gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step ·
+    type_k, type_v: KV cache types by ggml's names · force: a context longer than the model was trained for,
+    or larger than the memory estimate allows · template, thinking: replace what the file says ·
+    template_variables: passed to the template, such as enable_thinking ·
+    on_log: gets llama.cpp's own lines about loading.
+    """
+
+    gpu_layers: str = "auto"
+    n_threads: int | None = None
+    n_batch: int | None = None
+    type_k: str = "f16"
+    type_v: str = "f16"
+    rope: RopeOptions = field(default_factory=RopeOptions)
+    force: bool = False
+    template: str | None = None
+    template_variables: Mapping[str, Any] | None = None
+    thinking: ThinkingTags | None = None
+    on_log: Callable[[str], None] | None = None

@@ -1,0 +1,306 @@
+"""Which tokens of which sequences are evaluated next, within a budget of cells; knows no llama.cpp, no text.
+
+A cache has `n_ctx` cells shared by `n_seq` places. A request waits until a place is free and its cells
+(prompt and everything it may generate) can be promised, so nothing that runs is ever evicted. Places keep
+their cells after a request ends: a later prompt that begins with the same tokens copies the prefix (a cell
+may belong to several places) and evaluates only its tail. Idle cells go, least recently used first, when
+room is needed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Copy", "Drop", "Scheduler", "Slice", "Start", "Work", "common_prefix"]
+
+_MIN_SHARED = 16  # a shorter common prefix is not worth waiting for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """One request's tokens: the prompt, and how many it may generate at most (both at least 1)."""
+
+    tokens: NDArray[np.int32]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """Tokens of one sequence at positions start, start + 1 …; `sample` asks for logits at the last one."""
+
+    sequence: int
+    start: int
+    tokens: NDArray[np.int32]
+    sample: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Free the sequence's cells from position `start` on."""
+
+    sequence: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Let the first `n_tokens` cells of `source` belong to `sequence` (empty before) too."""
+
+    source: int
+    sequence: int
+    n_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Request `request` begins in `sequence`, with n_reused tokens in place once `edits` are applied."""
+
+    request: int
+    sequence: int
+    n_reused: int
+    edits: tuple[Drop | Copy, ...]
+
+
+def common_prefix(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
+    """Length of the common beginning of two token arrays."""
+    n = min(len(a), len(b))
+    differs = np.flatnonzero(a[:n] != b[:n])
+    return int(differs[0]) if len(differs) else n
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A sequence id: the tokens in the cache and their cells, and the request that runs here, if any."""
+
+    sequence: int
+    tokens: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    n_filled: int = 0
+    request: int | None = None
+    prompt: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    pending: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    n_target: int = 0
+    last_used: int = 0
+
+    @property
+    def filled(self) -> NDArray[np.int32]:
+        return self.tokens[: self.n_filled]
+
+    @property
+    def n_promised(self) -> int:
+        """Cells this place may still take."""
+        return self.n_target - self.n_filled if self.request is not None else 0
+
+    def reserve(self, n_tokens: int) -> None:
+        """Room in the arrays for n_tokens."""
+        if len(self.tokens) < n_tokens:
+            self.tokens = np.concatenate([self.filled, np.empty(n_tokens - self.n_filled, np.int32)])
+            self.cells = np.concatenate(
+                [self.cells[: self.n_filled], np.empty(n_tokens - self.n_filled, np.int32)]
+            )
+
+
+class Scheduler:
+    """The plan of one cache. The caller applies each Start's edits, evaluates each batch, reports back."""
+
+    def __init__(self, n_ctx: int, n_seq: int, *, reuse: bool = True) -> None:
+        """`reuse` False: a place starts empty each time (caches that cannot be cut at a position)."""
+        self.n_ctx = n_ctx
+        self.n_seq = n_seq
+        self._reuse = reuse
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything: the cache is empty, nothing waits."""
+        self._places = [_Place(i, np.empty(0, np.int32), np.empty(0, np.int32)) for i in range(self.n_seq)]
+        self._waiting: deque[tuple[int, Work]] = deque()
+        self._owners = np.zeros(self.n_ctx, np.int32)  # per cell: how many places hold it
+        self._free = np.arange(self.n_ctx, dtype=np.int32)[::-1].copy()  # stack of free cells
+        self._n_free = self.n_ctx
+        self._clock = 0
+
+    # --- what a caller asks -----------------------------------------------------------------------
+
+    @property
+    def n_free_cells(self) -> int:
+        """Cells that belong to no place."""
+        return self._n_free
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits and nothing runs."""
+        return not self._waiting and all(place.request is None for place in self._places)
+
+    def running(self) -> list[tuple[int, int]]:
+        """(request, sequence) of the requests that have a place."""
+        return [(place.request, place.sequence) for place in self._places if place.request is not None]
+
+    # --- the cycle: submit, then start → next_batch → advance → sampled or finish -------------------------
+
+    def submit(self, request: int, work: Work) -> None:
+        """Queue a request; len(tokens) + 1 must not exceed n_ctx."""
+        if len(work.tokens) < 1 or work.max_tokens < 1 or len(work.tokens) + 1 > self.n_ctx:
+            raise ValueError(f"request {request} cannot fit {self.n_ctx} cells")
+        self._waiting.append((request, work))
+
+    def start(self) -> list[Start]:
+        """Give free places to waiting requests, in order; a request whose prefix is just being evaluated
+        elsewhere waits for it, one for which cells are short holds back those behind it.
+        """
+        starts: list[Start] = []
+        n_ahead = 2 * len(self._places)
+        for request, work in list(self._waiting)[:n_ahead]:
+            if all(place.request is not None for place in self._places):
+                break
+            if self._prefix_is_coming(work):
+                continue
+            started = self._start_one(request, work)
+            if started is None:
+                break
+            self._waiting.remove((request, work))
+            starts.append(started)
+        return starts
+
+    def next_batch(self, n_batch: int) -> list[Slice]:
+        """At most n_batch tokens: one for each sequence that generates, the rest for prompts in order."""
+        active = [place for place in self._places if place.request is not None and len(place.pending)]
+        active.sort(key=lambda place: (len(place.pending) > 1, place.last_used))
+        batch: list[Slice] = []
+        for place in active:
+            n = min(len(place.pending), n_batch)
+            if n == 0:
+                break
+            n_batch -= n
+            batch.append(Slice(place.sequence, place.n_filled, place.pending[:n], n == len(place.pending)))
+        return batch
+
+    def advance(self, batch: Sequence[Slice]) -> None:
+        """The batch was evaluated: its tokens are in the cache."""
+        for piece in batch:
+            place = self._places[piece.sequence]
+            n = len(piece.tokens)
+            place.reserve(place.n_filled + n)
+            end = place.n_filled + n
+            place.tokens[place.n_filled : end] = piece.tokens
+            place.cells[place.n_filled : end] = self._take_cells(n)
+            place.n_filled = end
+            place.pending = place.pending[n:]
+
+    def sampled(self, sequence: int, token: int) -> None:
+        """The sequence goes on with `token`."""
+        self._places[sequence].pending = np.array([token], np.int32)
+
+    def finish(self, sequence: int) -> None:
+        """The request in this place is over; its cells stay for reuse."""
+        place = self._places[sequence]
+        self._clock += 1
+        place.request, place.n_target, place.last_used = None, 0, self._clock
+        place.pending = place.prompt = np.empty(0, np.int32)
+
+    def abandon(self) -> list[int]:
+        """Forget all waiting requests and end the running ones; returns the waiting ones' numbers."""
+        waiting = [request for request, _ in self._waiting]
+        self._waiting.clear()
+        for _, sequence in self.running():
+            self.finish(sequence)
+        return waiting
+
+    def _forget(self, sequence: int) -> Drop:
+        """Empty one idle place."""
+        place = self._places[sequence]
+        self._give_cells(place, 0)
+        return Drop(sequence, 0)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _prefix_is_coming(self, work: Work) -> bool:
+        """Whether a running prompt will soon hold a longer common prefix than any place holds now."""
+        if not self._reuse:
+            return False
+        limit = len(work.tokens) - 1
+        held = max(common_prefix(place.filled, work.tokens) for place in self._places)
+        coming = max(
+            (common_prefix(p.prompt, work.tokens) for p in self._places if p.request is not None), default=0
+        )
+        return min(coming, limit) >= min(held, limit) + _MIN_SHARED
+
+    def _start_one(self, request: int, work: Work) -> Start | None:
+        """Give the request a place and cells, or None when the cells are not there."""
+        source, n_reused = self._best_source(work)
+        idle = [place for place in self._places if place.request is None]
+        place = source if source is not None and source.request is None else _least_used(idle)
+        n_target = min(len(work.tokens) + work.max_tokens, self.n_ctx)
+        n_needed = n_target - n_reused
+        promised = sum(other.n_promised for other in self._places)
+        evict = [other for other in idle if other is not place and other is not source]
+        edits: list[Drop | Copy] = [Drop(place.sequence, n_reused if place is source else 0)]
+        n_kept = n_reused if place is source else 0
+        n_free = self._n_free + self._n_own_cells([(place, n_kept)])
+        victims: list[_Place] = []
+        while n_free - promised < n_needed and evict:
+            victims.append(_least_used([other for other in evict if other.n_filled] or evict))
+            evict.remove(victims[-1])
+            n_free = self._n_free + self._n_own_cells([(place, n_kept), *((v, 0) for v in victims)])
+        if n_free - promised < n_needed:
+            return None
+        for victim in victims:
+            if victim.n_filled:
+                edits.append(self._forget(victim.sequence))
+        self._give_cells(place, n_kept)
+        if source is not None and place is not source and n_reused:
+            edits.append(Copy(source.sequence, place.sequence, n_reused))
+            self._share_cells(source, place, n_reused)
+        self._clock += 1
+        place.request, place.prompt, place.last_used = request, work.tokens, self._clock
+        place.pending, place.n_target = work.tokens[n_reused:], n_target
+        place.reserve(n_target)
+        return Start(request, place.sequence, n_reused, tuple(edits))
+
+    def _best_source(self, work: Work) -> tuple[_Place | None, int]:
+        """The place that holds the longest prefix of the prompt, short of its last token."""
+        if not self._reuse:
+            return None, 0
+        n_shared = [common_prefix(place.filled, work.tokens[:-1]) for place in self._places]
+        best = max(range(len(n_shared)), key=lambda i: (n_shared[i], self._places[i].request is None))
+        return (self._places[best], n_shared[best]) if n_shared[best] else (None, 0)
+
+    def _n_own_cells(self, cuts: Sequence[tuple[_Place, int]]) -> int:
+        """Cells that become free when each place of `cuts` is cut to the given length."""
+        cells = np.concatenate([place.cells[n : place.n_filled] for place, n in cuts])
+        distinct, n_held = np.unique(cells, return_counts=True)
+        return int(np.count_nonzero(self._owners[distinct] == n_held))
+
+    def _take_cells(self, n: int) -> NDArray[np.int32]:
+        """Take n free cells off the stack."""
+        if n > self._n_free:
+            raise ValueError(f"{n} cells wanted, {self._n_free} free")
+        cells = self._free[self._n_free - n : self._n_free].copy()
+        self._n_free -= n
+        self._owners[cells] = 1
+        return cells
+
+    def _give_cells(self, place: _Place, n_kept: int) -> None:
+        """Cut the place to n_kept tokens; cells that nobody else holds are free again."""
+        cells = place.cells[n_kept : place.n_filled]
+        self._owners[cells] -= 1
+        freed = cells[self._owners[cells] == 0]
+        self._free[self._n_free : self._n_free + len(freed)] = freed
+        self._n_free += len(freed)
+        place.n_filled = min(place.n_filled, n_kept)
+
+    def _share_cells(self, source: _Place, place: _Place, n: int) -> None:
+        place.reserve(n)
+        place.tokens[:n] = source.tokens[:n]
+        place.cells[:n] = source.cells[:n]
+        place.n_filled = n
+        self._owners[place.cells[:n]] += 1
+
+
+def _least_used(places: Sequence[_Place]) -> _Place:
+    """An empty place if there is one, else the one used longest ago."""
+    return min(places, key=lambda place: (place.n_filled > 0, place.last_used))

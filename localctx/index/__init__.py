@@ -1,0 +1,10 @@
+"""blocks → lexical index; does not know how scores are used.
+
+`LexicalIndex` is BM25 over SQLite FTS5; `terms` is the one place where text becomes comparable words.
+"""
+
+from __future__ import annotations
+
+from localctx.index.lexical import Hits, LexicalIndex
+
+__all__ = ["Hits", "LexicalIndex"]

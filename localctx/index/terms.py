@@ -1,0 +1,137 @@
+"""Text → search terms: folding, runs without spaces, stop words, light stemming. Knows no blocks, no files.
+
+Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese and Tibetan runs become overlapping pairs of characters
+("bigrams"), since they are written without spaces or with long inflected words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+
+import regex
+
+from localctx.index.stop_words import ASKING_PAIRS, stop_words
+
+__all__ = [
+    "clean",
+    "content_words",
+    "fold",
+    "pair_runs",
+    "stem",
+    "words",
+]
+
+UNSPACED = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
+    r"\u30FC\u3005\u3007"
+)
+_RUN = regex.compile(rf"[{UNSPACED}]+(?:[\p{{M}}{UNSPACED}])*")
+_CHARACTER = regex.compile(r"\X")
+_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+(?:[’'ʼ][\p{L}]+)?")
+_COMBINING = regex.compile(r"[\u0300-\u036F]+")
+
+
+def fold(text: str) -> str:
+    """Compatibility forms unified, case folded, Latin, Greek and Cyrillic diacritics removed."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return unicodedata.normalize("NFC", _COMBINING.sub("", unicodedata.normalize("NFD", folded)))
+
+
+def clean(text: str) -> str:
+    """`text` without what SQLite cannot bind or would cut at: lone surrogates and NUL become spaces."""
+    text = text.replace("\x00", " ")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8").replace("?", " ")
+    return text
+
+
+def _pairs(run: str) -> list[str]:
+    """Overlapping pairs of a run's grapheme clusters, then its last one alone."""
+    characters = _CHARACTER.findall(run)
+    pairs = [first + second for first, second in itertools.pairwise(characters)]
+    return [*pairs, characters[-1]]
+
+
+def pair_runs(text: str) -> str:
+    """`text` with compatibility forms unified and each run without spaces replaced by its pairs.
+
+    The run's last character follows alone, so that a search for one character, by prefix, finds all.
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    return _RUN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", text)
+
+
+def words(text: str) -> list[str]:
+    """The folded words of `text` in order, runs without spaces as pairs (a lone character as itself)."""
+    found: list[str] = []
+    for match in _WORD.finditer(fold(text)):
+        word = match[0]
+        if word.isascii() or not _RUN.search(word):
+            found.append(_without_possessive(word))
+            continue
+        at = 0
+        for run in _RUN.finditer(word):
+            if run.start() > at:
+                found.append(word[at : run.start()])
+            pairs = _pairs(run[0])
+            found.extend(pairs[:-1] or pairs)
+            at = run.end()
+        if at < len(word):
+            found.append(word[at:])
+    return found
+
+
+def content_words(text: str) -> list[str]:
+    """words() without the stop words of the text's language and without single Latin letters."""
+    found = words(text)
+    stops = stop_words(found)
+    return [word for word in found if _is_content(word, stops)]
+
+
+def _is_content(word: str, stops: frozenset[str]) -> bool:
+    if word in stops or word in ASKING_PAIRS:
+        return False
+    return len(word) > 1 or not word.isascii() or word.isdecimal()
+
+
+def _without_possessive(word: str) -> str:
+    """`word` up to an apostrophe: "lincoln's" is "lincoln", "don't" is "don"; "o'brien" stays one word."""
+    for mark in ("'", "’", "ʼ"):
+        head, found, tail = word.partition(mark)
+        if found:
+            return head if len(tail) <= 2 else head + tail
+    return word
+
+
+_ENDINGS = (
+    ("ational", "ate"), ("ization", "ize"), ("fulness", "ful"), ("ousness", "ous"), ("iveness", "ive"),
+    ("ingly", ""), ("edly", ""), ("ments", "ment"), ("ities", "ity"), ("ies", "y"), ("sses", "ss"),
+    ("ing", ""), ("ied", "y"), ("ed", ""), ("ly", ""), ("es", ""), ("s", ""),
+)  # fmt: skip
+_MIN_STEM = 4
+
+
+def stem(word: str) -> str:
+    """A light English stem: plural, -ing, -ed and -ly endings and the e or doubled letter they hide.
+
+    Other scripts and words with digits are returned unchanged. Both sides of a comparison are stemmed, so an
+    odd stem does no harm.
+    """
+    if not word.isascii() or not word.isalpha():
+        return word
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) + len(instead) >= _MIN_STEM - (ending == "s"):
+            if ending == "s" and word[-2:] in ("ss", "us", "is"):
+                break
+            word = word[: len(word) - len(ending)] + instead
+            break
+    if len(word) > _MIN_STEM - 1 and word[-1] == word[-2] and word[-1] not in "aeioulsz":
+        word = word[:-1]
+    return word[:-1] if len(word) > _MIN_STEM and word.endswith("e") else word

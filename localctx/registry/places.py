@@ -1,0 +1,103 @@
+"""Where model files lie: the models folder of localctx, and the Hugging Face cache, which is only read.
+
+Returns paths; knows nothing of manifests or of what the files hold.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from localctx.engine.gguf import resolve as resolve_shards
+from localctx.errors import UsageError
+
+__all__ = ["expand", "first_file", "ggufs_in", "hub_cache", "hub_files", "models_dir"]
+
+_SHARD = re.compile(r"-(\d{5})(?=-of-\d{5}\.gguf\Z)", re.IGNORECASE)
+_REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
+_PROJECTOR = re.compile(r"(?:^|[-_.])mmproj(?:[-_.]|$)", re.IGNORECASE)
+
+
+def models_dir(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder of pulled models: $LOCALCTX_MODELS_DIR, else `models` in the user's data folder."""
+    chosen = (os.environ if environ is None else environ).get("LOCALCTX_MODELS_DIR")
+    if chosen:
+        return expand(chosen)
+    return Path(platformdirs.user_data_dir("localctx")) / "models"
+
+
+def hub_cache(environ: Mapping[str, str] | None = None) -> Path:
+    """The Hugging Face cache folder, found as huggingface_hub finds it."""
+    environ = os.environ if environ is None else environ
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if environ.get(name):
+            return expand(environ[name])
+    if environ.get("HF_HOME"):
+        return expand(environ["HF_HOME"]) / "hub"
+    return expand(environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface" / "hub"
+
+
+def expand(path: str) -> Path:
+    """The path with a leading ~ replaced; as it is where that user or their home is not known."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def hub_files(repo: str, cache: Path) -> dict[str, Path]:
+    """GGUF files of `OWNER/REPO` in the cache, by name inside the repository; the main revision first.
+
+    Raises UsageError when `repo` is no repository name, so that no other folder can be reached.
+    """
+    parts = repo.split("/")
+    if len(parts) != 2 or not all(_REPO_PART.fullmatch(part) and ".." not in part for part in parts):
+        raise UsageError(f"not a repository name: {repo!r}", "write hf:OWNER/REPO, or hf:OWNER/REPO:FILE")
+    root = cache / f"models--{parts[0]}--{parts[1]}"
+    snapshots = root / "snapshots"
+    try:
+        main = (root / "refs" / "main").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        main = ""
+    try:
+        revisions = sorted(item for item in snapshots.iterdir() if item.is_dir())
+    except OSError:
+        return {}
+    found: dict[str, Path] = {}
+    for revision in sorted(revisions, key=lambda item: item.name != main):
+        for path in sorted(revision.rglob("*.gguf")):
+            if path.is_file():
+                found.setdefault(path.relative_to(revision).as_posix(), path)
+    return found
+
+
+def ggufs_in(folder: Path) -> list[Path]:
+    """The models of a folder, by name: one path for a set of shards, none for vision projectors.
+
+    A folder that cannot be read holds none.
+    """
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    found = []
+    for path in entries:
+        if not path.name.lower().endswith(".gguf") or not path.is_file() or _PROJECTOR.search(path.stem):
+            continue
+        shard = _SHARD.search(path.name)
+        first = path.with_name(_SHARD.sub("-00001", path.name))
+        if shard is None or first == path or not first.is_file():
+            found.append(path)
+    return found
+
+
+def first_file(path: Path) -> Path:
+    """The file that llama.cpp is given: of a set of shards the first one.
+
+    Raises ModelError naming the shards that are missing.
+    """
+    return resolve_shards(path)[0]

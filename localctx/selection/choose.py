@@ -1,0 +1,128 @@
+"""Scores → which blocks to put into the context, within a token budget. Pure: knows no text, no files.
+
+Precision decides (measured: the right block alone is answered in 64 of 64 cases, with three competitors in
+50), so blocks far below the best one are left out even when there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import xxhash
+
+from localctx.values import Scores
+
+__all__ = ["Chosen", "Selection", "choose", "text_key"]
+
+Why = Literal["score", "neighbour", "completes"]
+"""score: among the best; neighbour: beside a chosen block and scores; completes: follows a very short one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One chosen block. `score` is the selector's, 0 for a block that only completes another."""
+
+    index: int
+    score: float
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen blocks in document order, their cost, and why there are none when there are none.
+
+    duplicates: blocks left out because a chosen one has the same text, as (left out, kept).
+    """
+
+    blocks: tuple[Chosen, ...]
+    n_tokens: int
+    outcome: Literal["chosen", "no evidence", "nothing fits"]
+    duplicates: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """Block indices in document order."""
+        return tuple(chosen.index for chosen in self.blocks)
+
+
+def text_key(text: str) -> int:
+    """Equal for texts that differ only in white space and case; 128 bits."""
+    return xxhash.xxh3_128_intdigest(" ".join(text.casefold().split()).encode("utf-8", "surrogatepass"))
+
+
+def choose(
+    scores: Scores,
+    n_tokens: Sequence[int],
+    *,
+    budget_tokens: int,
+    max_blocks: int = 8,
+    text_keys: Sequence[Hashable] | None = None,
+    floor_share: float = 0.3,
+    neighbour_share: float = 0.15,
+    short_tokens: int = 24,
+) -> Selection:
+    """The best blocks that fit `budget_tokens`, at most `max_blocks`, in document order.
+
+    n_tokens[i] is what block i costs in the context, its header line included. A block must score at least
+    `floor_share` of the best one; the block before or after a chosen one `neighbour_share`; a chosen block of
+    fewer than `short_tokens` (a heading, a question) brings the one after it along. Blocks with equal
+    `text_keys` enter once, as their best-scored, then first one. A block too large for what is left is passed
+    over for the next. Raises ValueError when the lengths differ.
+    """
+    values = scores.values
+    if len(values) != len(n_tokens) or (text_keys is not None and len(text_keys) != len(values)):
+        raise ValueError(f"{len(values)} scores for {len(n_tokens)} blocks")
+    best = max(values, default=0.0)
+    if best <= 0:
+        return Selection((), 0, "no evidence")
+    ranking = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
+    taken = _Taken(values, n_tokens, text_keys, budget_tokens, max_blocks)
+    for index in ranking:
+        if values[index] < floor_share * best:
+            break
+        if taken.add(index, "score") and n_tokens[index] < short_tokens:
+            taken.add(index + 1, "completes")
+    for index in [chosen.index for chosen in taken.blocks.values() if chosen.why == "score"]:
+        for beside in (index + 1, index - 1):
+            if 0 <= beside < len(values) and values[beside] >= neighbour_share * best:
+                taken.add(beside, "neighbour")
+    if not taken.blocks:
+        return Selection((), 0, "nothing fits")
+    in_order = tuple(taken.blocks[index] for index in sorted(taken.blocks))
+    return Selection(in_order, taken.n_tokens, "chosen", tuple(sorted(taken.duplicates.items())))
+
+
+class _Taken:
+    """What was chosen so far and what it costs."""
+
+    def __init__(
+        self,
+        values: Sequence[float],
+        costs: Sequence[int],
+        keys: Sequence[Hashable] | None,
+        budget_tokens: int,
+        max_blocks: int,
+    ) -> None:
+        self._values, self._costs, self._keys = values, costs, keys
+        self._budget_tokens, self._max_blocks = budget_tokens, max_blocks
+        self._by_key: dict[Hashable, int] = {}
+        self.blocks: dict[int, Chosen] = {}
+        self.duplicates: dict[int, int] = {}
+        self.n_tokens = 0
+
+    def add(self, index: int, why: Why) -> bool:
+        """Take the block unless it is taken, a duplicate, beyond the document or does not fit."""
+        if index >= len(self._costs) or index in self.blocks:
+            return False
+        key = self._keys[index] if self._keys is not None else index
+        if key in self._by_key:
+            self.duplicates[index] = self._by_key[key]
+            return False
+        if len(self.blocks) >= self._max_blocks or self.n_tokens + self._costs[index] > self._budget_tokens:
+            return False
+        self._by_key[key] = index
+        self.blocks[index] = Chosen(index, self._values[index], why)
+        self.n_tokens += self._costs[index]
+        return True

@@ -1,0 +1,186 @@
+"""Text → the numbers it states, each as one canonical decimal string. Pure text; knows no documents.
+
+"3,000,000", "3 000 000", "3 million", "three million", "300万" and "三百万" are all "3000000". Percent signs,
+currencies and ordinal endings are not part of the key: "25%" and "25 percent" are both "25".
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import regex
+
+__all__ = ["Number", "numbers"]
+
+MAX_DIGITS = 40
+SPACES = " \u00a0\u2009\u202f"
+
+_SCALES = {
+    r"hundred": 2,
+    r"thousand|tausend|mille|mil|duizend|тысяч\w*|тыс\.?|k": 3,
+    r"mill?i[oó]n(?:s|en|es|i)?|millones|milh(?:ão|ões)|miljoen|mio\.?|mln\.?|миллион\w*|млн\.?": 6,
+    r"billion|milliard(?:s|en|e|i)?|miliardi?|miljard|bn|mrd\.?|миллиард\w*|млрд\.?": 9,
+    r"trillion": 12,
+    "[万萬만]": 4,
+    "[亿億억]": 8,
+    "百": 2,
+    "千": 3,
+}
+_SCALE_PATTERN = "|".join(
+    f"(?P<s{power}_{place}>{words})" for place, (words, power) in enumerate(_SCALES.items())
+)
+_DIGITS = regex.compile(
+    r"(?<![\p{Latin}\p{Greek}\p{Cyrillic}\p{Nd}_])"
+    rf"(?:(?P<grouped>\p{{Nd}}{{1,3}}(?P<mark>[,.'’{SPACES}])\p{{Nd}}{{3}}(?:(?P=mark)\p{{Nd}}{{3}})*(?!\p{{Nd}})"
+    r"(?:(?!(?P=mark))[.,]\p{Nd}+)?)"
+    r"|(?P<version>\p{Nd}+(?:\.\p{Nd}+){2,})"
+    r"|(?P<plain>\p{Nd}+(?:[.,]\p{Nd}+)?))"
+    rf"(?:[{SPACES}\n-]?(?:{_SCALE_PATTERN})(?![\p{{Latin}}\p{{Cyrillic}}]))?",
+    regex.IGNORECASE,
+)
+
+_ONE_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+)
+_TEN_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDINAL_WORDS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+    "fifteenth sixteenth seventeenth eighteenth nineteenth"
+)
+_TEN_ORDINAL_WORDS = "twentieth thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth"
+_UNITS = (
+    {word: value for value, word in enumerate(_ONE_WORDS.split())}
+    | {word: 20 + 10 * value for value, word in enumerate(_TEN_WORDS.split())}
+    | {word: 1 + value for value, word in enumerate(_ORDINAL_WORDS.split())}
+    | {word: 20 + 10 * value for value, word in enumerate(_TEN_ORDINAL_WORDS.split())}
+)
+_MULTIPLES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_UNIT_WORD = "|".join(sorted(_UNITS, key=len, reverse=True))
+_SPELLED_WORD = f"{_UNIT_WORD}|{'|'.join(_MULTIPLES)}"
+_SPELLED = regex.compile(
+    rf"(?<![\p{{L}}\p{{N}}])(?:an?\s+(?:{'|'.join(_MULTIPLES)})|{_UNIT_WORD})"
+    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_SPELLED_WORD}))*(?:th|s)?(?![\p{{L}}\p{{N}}])",
+    regex.IGNORECASE,
+)
+_SPELLED_PART = regex.compile(_SPELLED_WORD, regex.IGNORECASE)
+
+_HAN_DIGITS = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
+_HAN_SMALL = {"十": 10, "百": 100, "千": 1000}
+_HAN_LARGE = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_HAN = regex.compile(f"[{''.join([*_HAN_DIGITS, *_HAN_SMALL, *_HAN_LARGE])}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number: its canonical value and where it stands; `spelled` when written in words.
+
+    `parts`: other readings of the same place, such as the 12 and the 300 of "12 300".
+    """
+
+    key: str
+    start: int
+    end: int
+    spelled: bool = False
+    parts: tuple[str, ...] = ()
+
+
+def numbers(text: str) -> Iterator[Number]:
+    """Every number in `text`: digits of any script, then English words, then Chinese numerals."""
+    for match in _DIGITS.finditer(text):
+        yield _from_digits(match)
+    for match in _SPELLED.finditer(text):
+        yield from _from_words(match)
+    if not text.isascii():
+        for match in _HAN.finditer(text):
+            if (value := _from_han(match[0])) is not None:
+                yield Number(str(value), match.start(), match.end(), spelled=True)
+
+
+def _canonical(value: Decimal) -> str:
+    """The value without exponent or trailing zeros."""
+    shown = format(value, "f")
+    return (shown.rstrip("0").rstrip(".") if "." in shown else shown) or "0"
+
+
+def _ascii_digits(text: str) -> str:
+    """`text` with digits of any script as 0-9."""
+    return text if text.isascii() else "".join(str(unicodedata.digit(c, c)) for c in text)
+
+
+def _from_digits(match: regex.Match[str]) -> Number:
+    """The number a match of _DIGITS states."""
+    start, end = match.span()
+    if version := match["version"]:
+        return Number(_ascii_digits(version), start, end)
+    parts: tuple[str, ...] = ()
+    if grouped := match["grouped"]:
+        mark, ascii_text = match["mark"], _ascii_digits(match["grouped"])
+        whole, point, fraction = ascii_text.rpartition("." if mark != "." else ",")
+        text = (whole if point else fraction).replace(mark, "") + ("." + fraction if point else "")
+        if mark == "." and text.startswith("0"):
+            text = ascii_text.replace(",", ".")
+        elif mark == "," and text.startswith("0"):
+            text = ascii_text.replace(",", ".", 1)
+        if mark in SPACES:
+            parts = tuple(_canonical(Decimal(part)) for part in ascii_text.replace(",", ".").split(mark))
+    else:
+        grouped = match["plain"]
+        text = _ascii_digits(grouped).replace(",", ".")
+    if len(text) > MAX_DIGITS or text.count(".") > 1:
+        return Number(text, start, end)
+    value = Decimal(text)
+    scale = next((name for name, found in match.groupdict().items() if name[0] == "s" and found), None)
+    if scale is None:
+        return Number(_canonical(value), start, end, parts=parts)
+    power = int(scale[1:].partition("_")[0])
+    return Number(_canonical(value.scaleb(power)), start, end, parts=(_canonical(value), *parts))
+
+
+def _from_words(match: regex.Match[str]) -> Iterator[Number]:
+    """The numbers of a run of English number words; "nineteen forty-five" is also 1945."""
+    values: list[int] = []
+    total = group = 0
+    last: int | None = None  # the word before, as a value, within one number
+    for part in _SPELLED_PART.findall(match[0].lower()):
+        if part in _MULTIPLES:
+            multiple = _MULTIPLES[part]
+            if multiple == 100:
+                group = max(group, 1) * 100
+            else:
+                total, group = total + max(group, 1) * multiple, 0
+            last = multiple
+            continue
+        value = _UNITS[part]
+        continues = last is None or last >= 100 or (20 <= last < 100 and value < 10)
+        if not continues:
+            values.append(total + group)
+            total = group = 0
+        group += value
+        last = value
+    values.append(total + group)
+    parts = tuple(map(str, values[1:]))
+    if len(values) == 2 and all(10 <= value < 100 for value in values):
+        parts = (*map(str, values),)
+        values = [values[0] * 100 + values[1]]
+    yield Number(str(values[0]), *match.span(), spelled=True, parts=parts)
+
+
+def _from_han(text: str) -> int | None:
+    """The value of Chinese numerals; a bare row of digits ("一九四九") is read digit by digit."""
+    if len(text) > MAX_DIGITS:
+        return None
+    if all(sign in _HAN_DIGITS for sign in text):
+        return int("".join(str(_HAN_DIGITS[sign]) for sign in text))
+    total = section = digit = 0
+    for sign in text:
+        if sign in _HAN_DIGITS:
+            digit = _HAN_DIGITS[sign]
+        elif sign in _HAN_SMALL:
+            section, digit = section + (digit or 1) * _HAN_SMALL[sign], 0
+        else:
+            total, section, digit = (total + max(section + digit, 1)) * _HAN_LARGE[sign], 0, 0
+    return total + section + digit

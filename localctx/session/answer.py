@@ -1,0 +1,105 @@
+"""An answer and all that is said about it; its JSON form is the promise `localctx.answer/1`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from localctx.values import Citation, Coverage, FinishReason, ModelInfo, Strategy
+
+__all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts", "join_finish_reasons"]
+
+Support = Literal["supported", "partial", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """Tokens the engine computed now, tokens restored from a store, and tokens generated."""
+
+    evaluated: int = 0
+    restored: int = 0
+    generated: int = 0
+
+
+@dataclass(slots=True)
+class Timings:
+    """Milliseconds a part of the work took; the one mutable value, filled as the work goes."""
+
+    load_ms: float = 0
+    document_ms: float = 0
+    prefill_ms: float = 0
+    select_ms: float = 0
+    assemble_ms: float = 0
+    ttft_ms: float = 0
+    decode_ms: float = 0
+    decode_tokens_per_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCoverage:
+    """Coverage of one of several documents."""
+
+    source: str
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered, from what, and how. `text` is the answer alone, without notices."""
+
+    command: Literal["ask", "summarize"]
+    text: str
+    strategy: Strategy
+    support: Support
+    finish_reason: FinishReason
+    model: ModelInfo
+    n_ctx: int
+    coverage: Coverage
+    question: str | None = None
+    citations: tuple[Citation, ...] = ()
+    documents: tuple[DocumentCoverage, ...] = ()
+    tokens: TokenCounts = field(default_factory=TokenCounts)
+    timings: Timings = field(default_factory=Timings)
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of schema `localctx.answer/1` (docs/cli.md)."""
+        model = self.model
+        value: dict[str, Any] = {
+            "schema": "localctx.answer/1",
+            "command": self.command,
+            "question": self.question,
+            "answer": self.text,
+            "support": self.support,
+            "finish_reason": self.finish_reason,
+            "strategy": self.strategy,
+            "model": {
+                "name": model.name,
+                "fingerprint": model.fingerprint,
+                "n_ctx": self.n_ctx,
+                "n_ctx_train": model.n_ctx_train,
+                "rope": asdict(model.rope),
+            },
+            "citations": [_citation(citation) for citation in self.citations],
+            "coverage": asdict(self.coverage),
+            "tokens": asdict(self.tokens),
+            "timings": {name: round(value, 1) for name, value in asdict(self.timings).items()},
+            "warnings": list(self.warnings),
+        }
+        if len(self.documents) > 1:
+            value["documents"] = [{"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents]
+        return value
+
+
+def _citation(citation: Citation) -> dict[str, Any]:
+    """A citation as JSON; the score is rounded, since its last digits mean nothing."""
+    value = asdict(citation)
+    value["heading_path"] = list(citation.heading_path)
+    value["score"] = round(citation.score, 3)
+    return value
+
+
+def join_finish_reasons(reasons: list[FinishReason]) -> FinishReason:
+    """The worst of several: cancelled, then length, then stop."""
+    order: tuple[FinishReason, ...] = ("cancelled", "length", "stop")
+    return next((reason for reason in order if reason in reasons), "stop")

@@ -1,0 +1,81 @@
+"""What a running verb tells its caller, in order: Overview, Planned, Progress and SectionDone, Text, Finished.
+
+A renderer shows them, a program may ignore all but the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from localctx.session.answer import Answer
+from localctx.values import Section, Strategy
+
+__all__ = ["Event", "Finished", "Notice", "Overview", "Planned", "Progress", "SectionDone", "Text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A document was opened. `n_tokens_estimate` comes from a sample; the exact count follows in Planned."""
+
+    source: str
+    format: str
+    n_pages: int
+    n_tokens_estimate: int
+    language: str | None
+    outline: tuple[Section, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The strategy taken, why, and what it will read. `n_parts` counts the separate readings."""
+
+    strategy: Strategy
+    why: str
+    n_tokens: int
+    n_ctx: int
+    n_parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total` units (tokens, pages, parts: `unit` says which) of the stage `what`."""
+
+    what: str
+    done: int
+    total: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionDone:
+    """One part of a document is summarised."""
+
+    title: str
+    pages: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know; it also stands in the answer's warnings."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The next piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer, complete. Always the last event."""
+
+    answer: Answer
+
+
+Event: TypeAlias = Overview | Planned | Progress | SectionDone | Notice | Text | Finished

@@ -1,0 +1,124 @@
+"""Documents as a session reads them: cut once into blocks, counted, findable; passages made on demand.
+
+Holds 24 bytes a block instead of the block, so that a text of any size can be read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localctx.blocks import split
+from localctx.document import Document
+from localctx.selection import header_line
+from localctx.values import Block, Coverage, Tokenizer
+
+__all__ = ["Passage", "Reading"]
+
+ESTIMATE_CODE_POINTS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A block of one of the session's documents, with what is shown beside it."""
+
+    document: int
+    start: int
+    end: int
+    text: str
+    n_tokens: int
+    source: str
+    page: int | None
+    page_label: str | None
+    heading_path: tuple[str, ...]
+
+    @property
+    def header(self) -> str:
+        """The line that tells a model which passage this is: file › section › page."""
+        return header_line(self.source, self.heading_path, self.page_label)
+
+
+class Reading:
+    """One document, cut into blocks by `read()`; indices are those of the blocks in order."""
+
+    def __init__(self, document: Document, ordinal: int = 0) -> None:
+        self.document = document
+        self.ordinal = ordinal
+        self._starts = array("q")
+        self._ends = array("q")
+        self._n_tokens = array("q")
+
+    def read(self, tokenize: Tokenizer, on_progress: Callable[[int, int], None] | None = None) -> Iterator[Block]:
+        """Cut the document, yielding each block once while its span and token count are kept.
+
+        on_progress counts code points.
+        """
+        document = self.document
+        total = document.text.n_code_points
+        for block in split(document.text, tokenize, pages=document.pages, sections=document.sections):
+            self._starts.append(block.start)
+            self._ends.append(block.end)
+            self._n_tokens.append(block.n_tokens)
+            if on_progress is not None:
+                on_progress(block.end, total)
+            yield block
+
+    def estimate_tokens(self, tokenize: Tokenizer) -> int:
+        """Tokens of the document, extrapolated from its beginning."""
+        total = self.document.text.n_code_points
+        sample = self.document.read(0, min(total, ESTIMATE_CODE_POINTS))
+        return round(len(tokenize(sample, True)) * total / max(1, len(sample)))
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks read so far."""
+        return len(self._starts)
+
+    @property
+    def block_tokens(self) -> Sequence[int]:
+        """Token count of each block."""
+        return self._n_tokens
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all blocks read so far."""
+        return sum(self._n_tokens)
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Code points [start, end) of blocks first..last, both included."""
+        return self._starts[first], self._ends[last]
+
+    def block_at(self, offset: int) -> int:
+        """Index of the block that holds the code point at `offset`."""
+        return max(0, bisect_right(self._starts, offset) - 1)
+
+    def passage(self, index: int) -> Passage:
+        """Block `index`, read again from the document."""
+        document, start, end = self.document, self._starts[index], self._ends[index]
+        page = document.page_at(start)
+        return Passage(
+            document=self.ordinal,
+            start=start,
+            end=end,
+            text=document.read(start, end),
+            n_tokens=self._n_tokens[index],
+            source=document.source,
+            page=page.number if page else None,
+            page_label=(page.label or str(page.number)) if page else None,
+            heading_path=document.heading_path_at(start),
+        )
+
+    def coverage(self, n_read: int, n_attended: int) -> Coverage:
+        """What is said of this document when `n_read` of its tokens went through the model."""
+        document = self.document
+        return Coverage(
+            tokens_total=self.n_tokens,
+            tokens_read=n_read,
+            tokens_attended=n_attended,
+            tokens_dropped=self.n_tokens - n_read,
+            pages_total=len(document.pages),
+            pages_without_text=document.pages_without_text,
+            replaced_characters=document.replaced_characters,
+        )

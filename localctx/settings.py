@@ -1,0 +1,142 @@
+"""What a run can be told, and where each value came from: flags > environment > localctx.toml > manifest.
+
+One dataclass is the only list of settings; names in `localctx.toml` and `LOCALCTX_*` variables follow it.
+Knows nothing of terminals or models.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from localctx.errors import UsageError
+
+__all__ = ["CONFIG_FILE", "STRATEGIES", "Settings", "load_settings", "nearest"]
+
+CONFIG_FILE = "localctx.toml"
+STRATEGIES = ("auto", "exact", "stream", "retrieve", "map-reduce", "condense")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting of a run that uses a model. None means: decided when the run starts.
+
+    ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
+    "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
+    store: folder for converted documents, or "off".
+    """
+
+    model: str = "smollm2-135m"
+    ctx: int | None = None
+    threads: int | None = None
+    gpu_layers: str = "auto"
+    strategy: str = "auto"
+    temp: float = 0.0
+    top_p: float = 0.95
+    top_k: int = 40
+    min_p: float = 0.05
+    seed: int = 0
+    max_tokens: int = 256
+    store: str | None = None
+    password_file: str | None = None
+    encoding: str | None = None
+    force: bool = False
+    offline: bool = False
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+
+
+def _check_ranges(settings: Settings) -> None:
+    """Refuse values outside their range in one line each."""
+    if settings.strategy not in STRATEGIES:
+        raise UsageError(
+            f"unknown strategy {settings.strategy!r}{nearest(settings.strategy, STRATEGIES)}",
+            f"one of {', '.join(STRATEGIES)}",
+        )
+    limits = {
+        "ctx": (64, 1 << 30),
+        "threads": (1, 1024),
+        "temp": (0, 100),
+        "top_p": (0, 1),
+        "top_k": (0, 1 << 30),
+        "min_p": (0, 1),
+        "max_tokens": (1, 1 << 24),
+    }
+    for name, (low, high) in limits.items():
+        value = getattr(settings, name)
+        if value is not None and not low <= value <= high:
+            raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
+    if settings.gpu_layers not in ("auto", "all") and not settings.gpu_layers.isdecimal():
+        raise UsageError(f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"')
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the known name most like `name`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def load_settings(
+    flags: Mapping[str, object],
+    manifest: Mapping[str, object] | None = None,
+    config: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Merge the layers; None in `flags` means not given.
+
+    Raises UsageError for an unknown key (naming the nearest known one), a value of the wrong type or out of
+    range, and a named `config` that cannot be read.
+    """
+    known = {field.name for field in fields(Settings)}
+    environ = os.environ if environ is None else environ
+    layers = [
+        ("manifest", dict(manifest or {})),
+        _read_config(config),
+        ("environment", {n: v for n in known if (v := environ.get(f"LOCALCTX_{n.upper()}"))}),
+        ("command line", {name: value for name, value in flags.items() if value is not None}),
+    ]
+    merged: dict[str, Any] = {}
+    for origin, layer in layers:
+        for name, value in layer.items():
+            if name not in known:
+                raise UsageError(f"unknown setting {name!r} in {origin}{nearest(name, known)}")
+            merged[name] = _typed(name, value, origin)
+    return replace(Settings(), **merged)
+
+
+def _read_config(config: Path | None) -> tuple[str, dict[str, object]]:
+    """The settings file: the named one, else the one in the configuration directory if it exists."""
+    path = config
+    if path is None:
+        import platformdirs
+
+        path = Path(platformdirs.user_config_dir("localctx")) / CONFIG_FILE
+        if not path.is_file():
+            return str(path), {}
+    try:
+        return str(path), tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}", "it is a TOML file of settings, one NAME = VALUE a line")
+
+
+def _typed(name: str, value: object, origin: str) -> object:
+    """`value` as the setting's type; text from the environment is converted."""
+    wanted = get_type_hints(Settings)[name]
+    kinds = [kind for kind in (bool, int, float, str) if kind is wanted or kind in getattr(wanted, "__args__", ())]
+    kind = kinds[0]
+    try:
+        if isinstance(value, bool) is (kind is bool) and isinstance(value, (int, float) if kind is float else kind):
+            return kind(value)
+        if isinstance(value, str) and kind is bool:
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[value.lower()]
+        if isinstance(value, str) or (kind is str and isinstance(value, int)):
+            return kind(value)  # type: ignore[call-overload]  # kind is int, float or str here
+    except (KeyError, ValueError):
+        pass
+    raise UsageError(f"{name} = {value!r} in {origin} is not of type {kind.__name__}")
