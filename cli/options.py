@@ -143,6 +143,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return spread
 
 
+@functools.cache
 def _field_parameters(group: Any) -> list[inspect.Parameter]:
     """The fields of a dataclass of options as keyword-only parameters."""
     hints = get_type_hints(group, include_extras=True)

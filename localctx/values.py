@@ -243,6 +243,13 @@ class Model(Protocol):
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """Render the chat template round the messages and open the assistant's turn."""
 
+    def usable_n_ctx(self, wanted: int | None = None, n_seq: int = 1) -> int:
+        """`wanted` if a context of that many tokens can be opened; without it the longest one that the model
+        was trained for and the free memory holds. Loads nothing.
+
+        Raises UsageError beyond the trained length, OutOfMemory when it does not fit.
+        """
+
     def open_context(self, n_ctx: int, n_seq: int = 1) -> Context:
         """Load the weights if needed and make a context. Raises OutOfMemory before allocating."""
 

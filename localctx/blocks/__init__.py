@@ -1,6 +1,6 @@
 """Streaming text to blocks: spans of a target token count, cut where a reader would cut.
 
-    stream ─► boundaries (sections, paragraphs, sentences) ─► pieces (over-long ones cut on) ─► packing ─► Block
+    stream ─► boundaries (section, paragraph, sentence) ─► pieces (the over-long) ─► packing ─► Block
 
 Blocks join back to the text exactly, never exceed their cap, and keep the token ids they were counted by.
 """

@@ -11,7 +11,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from enum import IntEnum
-from itertools import accumulate
 
 import sentencex
 
@@ -21,6 +20,10 @@ __all__ = ["RUN_LOOK", "Rank", "candidate_cuts", "cut_in_white_space"]
 
 RUN_LOOK = 256
 """Code points of white space looked at on either side of a section's edge."""
+
+
+LONGEST_GAP = 4096
+"""White space that may lie between two sentences."""
 
 
 class Rank(IntEnum):
@@ -49,20 +52,26 @@ def candidate_cuts(
     """Cuts of a window that starts `offset` into the text, ascending.
 
     The window begins at a cut; only a section's edge can yield a cut at 0. Sentences, paragraphs and edges
-    beyond `horizon` are context for the cuts before it.
+    beyond `horizon` are context for the cuts before it. White space at the end of the text stays with what
+    precedes it.
     """
+    content_end = len(window.rstrip())
     cuts: dict[int, Rank] = {}
     for position in _sentence_ends(window):
         cuts[cut_in_white_space(window, position, after_line_breaks)] = Rank.SENTENCE
     for run in _LONG_RUN.finditer(window):
         if _is_paragraph_break(run.group()):
             cuts[cut_in_white_space(window, run.start(), after_line_breaks)] = Rank.PARAGRAPH
-    kept = {at: rank for at, rank in cuts.items() if 0 < at <= horizon and is_boundary(window, at)}
+    kept = {
+        at: rank
+        for at, rank in cuts.items()
+        if 0 < at <= horizon and at < content_end and is_boundary(window, at)
+    }
     first = bisect_left(section_edges, offset)
     last = bisect_right(section_edges, offset + horizon)
     for edge in section_edges[first:last]:
         at = cut_in_white_space(window, edge - offset, after_line_breaks)
-        if at < len(window):
+        if at < content_end:
             kept[last_boundary(window, at)] = Rank.SECTION
     return sorted(kept.items())
 
@@ -86,9 +95,19 @@ def cut_in_white_space(window: str, position: int, after_line_breaks: bool) -> i
 
 def _sentence_ends(window: str) -> list[int]:
     masked = window.translate(_MASK) if any(mark in window for mark in _FULL_STOPS) else window
-    ends = list(accumulate(map(len, sentencex.segment("en", masked))))
-    if not ends or ends[-1] != len(window):
-        ends = []
+    ends: list[int] = []
+    at = 0
+    for sentence in sentencex.segment("en", masked):
+        if not masked.startswith(sentence, at):
+            # sentencex leaves out some white space between paragraphs.
+            found = masked.find(sentence, at, at + len(sentence) + LONGEST_GAP)
+            if found < 0:
+                continue
+            at = found
+        at += len(sentence)
+        # Between two marks (a full stop and its closing quote) a cut would change the tokens.
+        if window[at - 1].isspace() or window[at : at + 1].isspace():
+            ends.append(at)
     if masked is not window:
         ends.extend(match.end() for match in _SENTENCE_END.finditer(window))
     return ends

@@ -22,7 +22,7 @@ class Sizes:
     @property
     def segment_limit(self) -> int:
         """Most tokens of a segment such that some cut always falls in [min, max]."""
-        return self.max - self.min + 1
+        return min(self.max, self.max - self.min + 1)
 
 
 class Packer:
@@ -45,11 +45,11 @@ class Packer:
         """Take a segment; a group is complete once enough follows it that no small rest remains."""
         self._waiting.append(segment)
         self._weight += segment.weight
-        while self._weight >= self._sizes.max + self._sizes.min:
+        while self._weight >= self._sizes.max + max(1, self._sizes.min):
             yield self._cut()
 
-    def flush(self, rank: Rank) -> Iterator[tuple[list[Segment], Rank]]:
-        """Give out all that waits; the last group ends with `rank`."""
+    def flush(self, rank: Rank | None) -> Iterator[tuple[list[Segment], Rank | None]]:
+        """Give out all that waits; the last group ends with `rank`, None at the end of the text."""
         while self._weight > self._sizes.max:
             yield self._cut()
         if self._waiting:

@@ -33,15 +33,19 @@ def split_long(text: str, size: int, after_line_breaks: bool) -> list[tuple[str,
 def _cut(text: str, start: int, high: int, after_line_breaks: bool) -> tuple[int, Rank]:
     """The best cut in (start, high]: a line break in the second half, the last white space, a mark."""
     middle = start + (high - start) // 2
-    space = _LAST_WHITE_SPACE.search(text, start + 1, high + 1)
-    if space is not None:
-        line_break = max(text.rfind("\n", middle, high + 1), text.rfind("\r", middle, high + 1))
-        rank = Rank.LINE if line_break >= 0 else Rank.WHITESPACE
-        place = cut_in_white_space(text, line_break if line_break >= 0 else space.start(), after_line_breaks)
-        # Where the run of white space reaches back to `start`, its last character still leads the next word.
-        for cut in (place, space.start()):
-            if start < cut <= high and is_boundary(text, cut, start):
-                return cut, rank
+    stop = high + 1
+    while (space := _LAST_WHITE_SPACE.search(text, start + 1, stop)) is not None:
+        line_break = max(text.rfind("\n", middle, stop), text.rfind("\r", middle, stop))
+        at, rank = (line_break, Rank.LINE) if line_break >= 0 else (space.start(), Rank.WHITESPACE)
+        cut = cut_in_white_space(text, at, after_line_breaks)
+        if start < cut <= high and is_boundary(text, cut, start):
+            return cut, rank
+        if cut <= start:
+            break
+        stop = at
+    if space is not None and is_boundary(text, space.start(), start):
+        # White space reaches back to `start`; its last character still leads the next word.
+        return space.start(), Rank.WHITESPACE
     mark = _LAST_MARK.search(text, middle, high + 1)
     cut = last_boundary(text, mark.start() if mark is not None else high, start)
     return (cut if cut > start else high), Rank.LIMIT

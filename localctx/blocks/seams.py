@@ -39,15 +39,12 @@ def line_breaks_lead(tokenize: Tokenizer) -> bool:
 
     True also where neither holds.
     """
-    before = all(
-        [*tokenize(left, True), *tokenize(breaks + right, False)] == list(tokenize(left + breaks + right, True))
-        for left, breaks, right in _PROBES
-    )
-    after = all(
-        [*tokenize(left + breaks, True), *tokenize(right, False)] == list(tokenize(left + breaks + right, True))
-        for left, breaks, right in _PROBES
-    )
-    return before or not after
+    cut_before = cut_after = True
+    for left, breaks, right in _PROBES:
+        whole = list(tokenize(left + breaks + right, True))
+        cut_before &= [*tokenize(left, True), *tokenize(breaks + right, False)] == whole
+        cut_after &= [*tokenize(left + breaks, True), *tokenize(right, False)] == whole
+    return cut_before or not cut_after
 
 
 def seam_difference(blocks: Sequence[Block], tokenize: Tokenizer, max_groups: int = 64) -> SeamDifference:

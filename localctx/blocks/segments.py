@@ -1,4 +1,4 @@
-"""Streaming text to segments: the parts that are tokenised once and then packed. Knows pages no more than files.
+"""Streaming text to segments, the parts that are tokenised once and then packed. Knows no pages, no files.
 
 The text is read in windows whose ends depend on the text alone, so the segments are the same however the
 stream is cut into pieces. Memory: two windows.
@@ -85,9 +85,7 @@ class SegmentReader:
                 offset += sum(len(part) for part, _ in parts)
                 carried = next_rank
 
-    def _tokenised(
-        self, text: str, rank: Rank, first: bool
-    ) -> Iterator[tuple[str, Rank, tuple[int, ...]]]:
+    def _tokenised(self, text: str, rank: Rank, first: bool) -> Iterator[tuple[str, Rank, tuple[int, ...]]]:
         """The text with its token ids, cut further until no part has more than the limit."""
         size = self._size
         if len(text) <= size:
@@ -107,7 +105,7 @@ class SegmentReader:
 
 
 def _rechunk(pieces: Iterable[str], size: int) -> Iterator[tuple[str, bool]]:
-    """The same text in chunks of exactly `size` code points, and whether it is the last (shorter, or empty)."""
+    """The same text in chunks of `size` code points, and whether a chunk is the last (shorter, or empty)."""
     waiting: list[str] = []
     n_waiting = 0
     for piece in pieces:

@@ -29,7 +29,7 @@ _REASONS: dict[Rank, CutReason] = {
 }
 
 
-def split(
+def split(  # noqa: PLR0913  # two inputs; the options are named
     text: TextSource,
     tokenize: Tokenizer,
     *,
@@ -77,21 +77,67 @@ def _sizes(target: int, least: int | None, most: int | None) -> Sizes:
 def _blocks(segments: Iterator[Segment], sizes: Sizes, locator: Locator) -> Iterator[Block]:
     packer = Packer(sizes)
     builder = _Builder(locator)
-    section_at = 0  # where the text of the current section begins
+    section_start = 0
     for segment in segments:
-        if segment.rank is Rank.SECTION and packer.waiting:
+        if segment.rank is Rank.SECTION:
             here = segment.start + _indent(segment.text)
-            if _is_heading_over(packer.waiting, section_at, here, locator):
+            if _is_heading_above(packer.waiting, section_start, here, locator):
                 builder.locate_at = here
             else:
                 for group, rank in packer.flush(Rank.SECTION):
                     yield builder.block(group, rank)
-            section_at = segment.start
+            section_start = segment.start
         for group, rank in packer.add(segment):
             yield builder.block(group, rank)
-    for group, _ in packer.flush(Rank.LIMIT):
-        yield builder.block(group, None if group is not None else None)
+    for group, rank in packer.flush(None):
+        yield builder.block(group, rank)
+
+
+def _is_heading_above(waiting: Sequence[Segment], section_start: int, here: int, locator: Locator) -> bool:
+    """Whether all that the section has before `here` is its heading line, and `here` begins a part of it."""
+    if not waiting or waiting[0].start > section_start:
+        return False
+    own = "".join(segment.text for segment in waiting if segment.start >= section_start)
+    heading = own.strip()
+    if len(own) > LONGEST_HEADING or not heading or len(heading.splitlines()) > 1:
+        return False
+    outer = locator.heading_path(section_start + _indent(own))
+    inner = locator.heading_path(here)
+    return bool(outer) and len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
+
+
+class _Builder:
+    """Turns groups of segments into numbered blocks with page and heading path."""
+
+    def __init__(self, locator: Locator) -> None:
+        self._locator = locator
+        self._index = 0
+        self.locate_at: int | None = None  # where the next block's text stands, when headings lead it
+
+    def block(self, group: Sequence[Segment], rank: Rank | None) -> Block:
+        text = "".join(segment.text for segment in group)
+        start = group[0].start
+        indent = _indent(text)
+        anchor = start + indent if indent < len(text) else start
+        titled = (
+            self.locate_at if self.locate_at is not None and self.locate_at < start + len(text) else anchor
+        )
+        page = self._locator.page(anchor)
+        built = Block(
+            index=self._index,
+            start=start,
+            end=start + len(text),
+            text=text,
+            tokens=tuple(chain.from_iterable(segment.tokens for segment in group)),
+            cut="end" if rank is None else _REASONS[rank],
+            page=page.number if page else None,
+            page_label=page.label if page else None,
+            heading_path=self._locator.heading_path(titled),
+        )
+        self._index += 1
+        self.locate_at = None
+        return built

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from localctx.doctor.report import Finding
 
@@ -19,96 +20,96 @@ __all__ = ["TRIAL_MODULE", "check_engine", "check_package"]
 
 TRIAL_MODULE = "localctx.engine.trial"
 _REBUILD = "make install GPU=cpu"
-_DEADLY_BUILDS = (signal.SIGILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)
+_DEATHS_BY_BUILD = (signal.SIGILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)
 
 
 def check_package() -> Iterator[Finding]:
-    """Which llama-cpp-python is installed, and from where."""
+    """Which llama-cpp-python is installed, and from which wheel."""
     try:
         package = importlib.metadata.distribution("llama-cpp-python")
     except importlib.metadata.PackageNotFoundError:
         yield Finding("llama.cpp", "fail", "llama-cpp-python is not installed", f"run: {_REBUILD}")
         return
     origin = json.loads(package.read_text("direct_url.json") or "{}").get("url", "a package index")
-    build = origin.removeprefix("file://").rsplit("/", 2)[-2:]
-    yield Finding("llama.cpp", "ok", f"llama-cpp-python {package.version} from {'/'.join(build)}")
+    wheel = "/".join(str(origin).rsplit("/", 2)[-2:])
+    yield Finding("llama.cpp", "ok", f"llama-cpp-python {package.version} from {wheel}")
 
 
 def check_engine(path: Path, module: str, timeout_s: float) -> Iterator[Finding]:
-    """One token from the model in a child process: that it works, how fast, on what."""
+    """One token from the model in a child process: how the library was built, what it sees, that it works.
+
+    The child prints JSON objects, a line each; together they say how it was built, then what came of it.
+    """
     command = [sys.executable, "-m", module, str(path)]
     try:
         child = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        detail = f"no token within {timeout_s:.0f} s"
-        yield Finding("trial", "fail", detail, "try fewer threads (--threads), or a smaller model")
+        yield Finding("trial", "fail", f"no token within {timeout_s:.0f} s", "try a smaller model")
         return
+    said = _objects(child.stdout)
+    if "system_info" in said:
+        yield _gpu(said)
     if child.returncode < 0:
-        yield _died(-child.returncode)
-        return
-    answer = _answer(child.stdout)
-    if child.returncode != 0 or answer is None:
-        yield _failed(child.returncode, answer, child.stderr.decode("utf-8", "replace"))
-        return
-    yield Finding("trial", "ok", _speed(answer))
-    yield _devices(answer)
+        yield _died(-child.returncode, str(said.get("system_info", "")))
+    elif child.returncode or "error" in said or "token" not in said:
+        yield _failed(child.returncode, said, child.stderr.decode("utf-8", "replace"))
+    elif not said.get("finite", True):
+        detail = "llama.cpp computes numbers that are none (NaN or infinity)"
+        yield Finding("trial", "fail", detail, f"rebuild it with portable flags: {_REBUILD}")
+    else:
+        speed = said.get("tokens_per_s")
+        measured = f", {speed:.1f} tokens/s" if isinstance(speed, int | float) else ""
+        yield Finding("trial", "ok", f"{said.get('model', 'the model')} gave a token{measured}")
 
 
-def _died(number: int) -> Finding:
+def _died(number: int, system: str) -> Finding:
     """The child was ended by a signal."""
     try:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    if number in _DEADLY_BUILDS:
-        why = "the CPU lacks an instruction that llama.cpp was built to use, or a library does not fit"
-        advice = f"rebuild it with portable flags: {_REBUILD} (CMAKE_ARGS unset or without GGML_NATIVE=ON)"
-        return Finding("trial", "fail", f"the trial died by {name}: {why}", advice)
+    if number in _DEATHS_BY_BUILD:
+        why = (
+            "llama.cpp was built for instructions that this machine lacks or masks, or a library does not fit"
+        )
+        built = f" (built with {system})" if system else ""
+        advice = f"rebuild it with portable flags: {_REBUILD}, without GGML_NATIVE=ON in CMAKE_ARGS"
+        return Finding("trial", "fail", f"the trial died by {name}: {why}{built}", advice)
     if number == signal.SIGKILL:
         return Finding("trial", "fail", f"the trial died by {name}", "memory ran out: see the memory finding")
     return Finding("trial", "fail", f"the trial died by {name}", "run localctx doctor again")
 
 
-def _failed(status: int, answer: Mapping[str, object] | None, errors: str) -> Finding:
+def _failed(status: int, said: Mapping[str, Any], errors: str) -> Finding:
     """The child ended by itself, without a token."""
-    lines = [line for line in errors.splitlines() if line.strip()]
-    said = str((answer or {}).get("error") or (lines[-1] if lines else "nothing"))
-    if "llama_cpp" in errors and "Error" in errors:
-        return Finding("trial", "fail", f"llama.cpp cannot be loaded: {said}", f"run: {_REBUILD}")
-    return Finding(
-        "trial",
-        "fail",
-        f"the trial ended with {status} and said: {said}",
-        str((answer or {}).get("hint", "")),
-    )
+    if "error" in said:
+        return Finding("trial", "fail", str(said["error"]), str(said.get("hint", "")))
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    last = lines[-1] if lines else "nothing"
+    advice = f"run: {_REBUILD}" if "llama_cpp" in errors else "please report it, with all that doctor says"
+    return Finding("trial", "fail", f"the trial ended with {status} and said: {last}", advice)
 
 
-def _answer(output: bytes) -> Mapping[str, object] | None:
-    """The JSON object on the last line of the child's output."""
-    lines = output.decode("utf-8", "replace").strip().splitlines()
-    try:
-        value = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
+def _objects(output: bytes) -> dict[str, Any]:
+    """The JSON objects among the child's lines as one; later keys win."""
+    merged: dict[str, Any] = {}
+    for line in output.decode("utf-8", "replace").splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            merged |= value
+    return merged
 
 
-def _speed(answer: Mapping[str, object]) -> str:
-    """What the trial measured."""
-    speed = answer.get("tokens_per_s")
-    text = "one token generated"
-    return f"{text}, {speed:.1f} tokens/s" if isinstance(speed, int | float) else text
-
-
-def _devices(answer: Mapping[str, object]) -> Finding:
-    """What llama.cpp was built for and sees."""
-    system = str(answer.get("system_info", "")).strip()
-    devices = answer.get("devices")
-    names = [str(item) for item in devices] if isinstance(devices, list) else []
-    built = bool(answer.get("gpu_offload"))
-    if built and not names:
-        detail = f"llama.cpp was built for a GPU and sees none. {system}"
-        return Finding("gpu", "warn", detail, "check the driver and CUDA_VISIBLE_DEVICES")
-    if built:
+def _gpu(said: Mapping[str, Any]) -> Finding:
+    """What llama.cpp was built for, and what it sees of it."""
+    system = str(said["system_info"])
+    names = [str(item) for item in said.get("devices", [])]
+    if names:
         return Finding("gpu", "ok", f"{', '.join(names)}. {system}")
+    if said.get("gpu_offload"):
+        advice = "check the driver and CUDA_VISIBLE_DEVICES"
+        return Finding("gpu", "warn", f"llama.cpp is built for a GPU and sees none. {system}", advice)
     return Finding("gpu", "ok", f"CPU only; for a GPU: make install GPU=cuda|hip|vulkan|metal. {system}")

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Literal
 
 from localctx import errors
 
-__all__ = ["ChildFailed", "IsolationLimits", "isolated"]
+__all__ = ["ChildFailed", "IsolationLimits", "child_environment", "isolated"]
 
 FRAME = struct.Struct("<I")
 READ_BYTES = 1 << 16
@@ -99,16 +99,13 @@ def isolated(
 @contextlib.contextmanager
 def spawned() -> Iterator[subprocess.Popen[bytes]]:
     """A child waiting for its job; killed and waited for on the way out, whatever happened."""
-    environment = dict(os.environ)
-    # -P keeps the working directory out of the import path; the package itself must be found all the same.
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), ROOT]))
-    debug = environment.get("LOCALCTX_DEBUG") == "1"
+    debug = os.environ.get("LOCALCTX_DEBUG") == "1"
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", "localctx.document.isolate"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if debug else subprocess.DEVNULL,
-        env=environment,
+        env=child_environment(),
     )
     try:
         yield child
@@ -119,6 +116,15 @@ def spawned() -> Iterator[subprocess.Popen[bytes]]:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):  # unsent bytes of a job that nobody will read
                     pipe.close()
+
+
+def child_environment() -> dict[str, str]:
+    """The environment in which `python -P` finds this package, and nothing by accident.
+
+    -P keeps the working directory out of the import path; an empty entry of PYTHONPATH would bring it back.
+    """
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.environ | {"PYTHONPATH": os.pathsep.join([*filter(None, given), ROOT])}
 
 
 class FrameReader:

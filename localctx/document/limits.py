@@ -12,7 +12,7 @@ GiB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps on one document. Sizes in bytes; ratios are inflated to packed and count beyond `ratio_free_bytes`."""
+    """Caps on one document, in bytes; ratios are inflated to packed, and count beyond `ratio_free_bytes`."""
 
     stream_bytes: int = 64 * GiB
     """Standard input."""

@@ -133,7 +133,7 @@ def extract_pdf(
 
 
 class PageStream:
-    """The child's pages; a page on which the child dies is given up, and the next one asked of a new child."""
+    """The child's pages; a page on which the child dies is given up, the next asked of a new child."""
 
     def __init__(self, job: Job, items: Generator[Item, None, None]) -> None:
         self.job = job

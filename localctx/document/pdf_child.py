@@ -185,14 +185,14 @@ class Pages:
         self.sizes = HeadingSizes(()) if outline else sample_sizes(self.reader)
 
     def items(self, index: int) -> Iterator[Item]:
-        """One page as a JSON value; first, marked as provisional, that of the first engine where others are asked."""
+        """A page as a JSON value; before it, provisionally, the first engine's where others are asked."""
         try:
             seen = self.reader.read(index)
             missing = seen.n_text_drawn > len(seen.text) // 4 + 3
         except Exception:  # noqa: BLE001 - the other engines may manage; an unread page has quality 0
             seen, missing = Reading("", n_drawn=1), True
         first = Version(clean_text(seen.text), text_quality(seen.text), self.reader.engine)
-        if not first.text and not missing:
+        if not seen.text.strip() and not missing:
             first = Version("", 0.0 if seen.n_drawn else 1.0, first.engine)
         elif missing or first.quality < GOOD_ENOUGH:
             yield self.item(index, first, seen.lines) | {"provisional": True}

@@ -38,34 +38,39 @@ NOT_TEXT: dict[int, str | None] = dict.fromkeys(
 )
 TRANSLATION: dict[int, str | None] = NOT_TEXT | LIGATURES | {0xA0: " "}
 
+UNUSUAL = re.compile("[^\n -~\xc0-\u02c5\u0370-\u1fff\u2010-\u2027\u2030-\u205e\u20a0-\ud7ff]")
 LINE_END = re.compile("\r\n?|\x0c|\x85|\u2028|\u2029")
 CUT_WORD = re.compile(f"([^\\W\\d_]?)[{HYPHEN_MARKS}]\n?([^\\W\\d_]?)")
 SOFT_HYPHEN_CUT = re.compile("\xad\n?")
 PLAIN_CUT = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[^\W\d_]{2})")
 LOOSE_ACCENT = re.compile("([\xa8\xb4\u02c6\u02dc\u02c7])([A-Za-z\u0131])")
 LEADER = re.compile(r"(?:[ \t]?\.){5,}")
-TRAILING_SPACE = re.compile(r"[ \t]+$", re.MULTILINE)
+TRAILING_SPACE = re.compile(r"[ \t]+\n")
 BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def clean_text(raw: str) -> str:
     """`raw` without what is not text; line ends are LF, no line ends in white space, no two blank lines."""
-    text = LINE_END.sub("\n", raw)
-    text = CUT_WORD.sub(joined, text)
-    text = PLAIN_CUT.sub(lambda cut: "" if text[cut.end()].islower() else "-", text)
-    text = SOFT_HYPHEN_CUT.sub("", text)
-    text = text.translate(TRANSLATION)
-    text = LOOSE_ACCENT.sub(composed, text)
-    text = LEADER.sub(" ...", text)
-    text = TRAILING_SPACE.sub("", text)
+    text = raw
+    if UNUSUAL.search(text):  # most pages skip what costs most
+        text = LINE_END.sub("\n", text)
+        text = CUT_WORD.sub(joined, text)
+        text = SOFT_HYPHEN_CUT.sub("", text)
+        text = text.translate(TRANSLATION)
+        text = LOOSE_ACCENT.sub(composed, text)
+    if "-\n" in text:
+        text = PLAIN_CUT.sub(lambda cut: "" if text[cut.end()].islower() else "-", text)
+    if "..." in text or ". . ." in text:
+        text = LEADER.sub(" ...", text)
+    text = TRAILING_SPACE.sub("\n", text + "\n")
     return BLANK_LINES.sub("\n\n", text).strip("\n")
 
 
 def joined(cut: re.Match[str]) -> str:
-    """A word that was cut: without the hyphen where both sides are letters and the second is lower case."""
+    """A word that was cut: without the hyphen between letters, unless the second is a capital."""
     before, after = cut.groups()
     if before and after:
-        return before + after if after.islower() else f"{before}-{after}"
+        return f"{before}-{after}" if after.isupper() else before + after
     if not before and not after:
         return ""
     return f"{before}-{after}" if before else after

@@ -24,6 +24,8 @@ SIZE_STEP = 1.12
 PARAGRAPH_GAP = 1.28
 """A gap this many times the page's usual one ends a paragraph."""
 LEADER = re.compile(r"(?:\. ?){5,}")
+PAGE_AT_END = re.compile(r"[^\d.,]\s\d{1,4}$")
+NOISE = "\0"
 WIDE = 0x2E80
 """From here on scripts are written without spaces between words."""
 USUAL_SHARE, FULL_SHARE = 0.8, 0.6
@@ -59,6 +61,8 @@ def flow(lines: Sequence[PlacedLine]) -> str:
         above, below = lines[i - 1], lines[i]
         if above.text[-1] not in HYPHEN_MARKS:
             parts.append(separator(above, below, usual_gap, reaches[i - 1]))
+        elif same_row(above, below):  # no hyphen at a line's end: pdfium's mark for a code it cannot map
+            parts[-1] = above.text[:-1] + NOISE
         parts.append(below.text)
     return "".join(parts)
 
@@ -101,6 +105,11 @@ def same_column(above: PlacedLine, below: PlacedLine) -> bool:
     )
 
 
+def same_row(before: PlacedLine, after: PlacedLine) -> bool:
+    """Whether `after` stands on the same base line, further to the right."""
+    return abs(before.bottom - after.bottom) < 0.3 * before.height and after.left >= before.left
+
+
 def same_size(a: float, b: float) -> bool:
     """Whether two heights are about the same."""
     return a <= b * SIZE_STEP and b <= a * SIZE_STEP
@@ -113,9 +122,9 @@ def separator(above: PlacedLine, below: PlacedLine, usual_gap: float, reach: flo
     ends = above.text.rstrip().endswith(SENTENCE_ENDS)
     if height <= 0 or above.right <= above.left or below.right <= below.left:
         return "\n"  # turned or right-to-left: the boxes say nothing
-    if LEADER.search(above.text):
-        return "\n"  # a line of a table of contents
-    if abs(gap) < 0.3 * height:  # the same row: a raised sign, or the next cell of a table
+    if above.text[-1].isdigit() and names_a_page(above.text, below.text):
+        return "\n"
+    if same_row(above, below):  # the same row: a raised sign, or the next cell of a table
         distance = below.left - above.right
         return " " if abs(distance) < height else "\n"
     if gap < 0:  # up again: the next column
@@ -127,6 +136,13 @@ def separator(above: PlacedLine, below: PlacedLine, usual_gap: float, reach: flo
     if reach - above.right <= below.word_width + 0.2 * height:
         return space_between(above, below)
     return "\n\n" if ends and not continues(below) else "\n"
+
+
+def names_a_page(above: str, below: str) -> bool:
+    """Whether a line that ends in a digit is one of a table of contents: by its dots, or by the next line."""
+    if LEADER.search(above):
+        return True
+    return below[-1].isdigit() and bool(PAGE_AT_END.search(above) and PAGE_AT_END.search(below))
 
 
 def continues(line: PlacedLine) -> bool:

@@ -138,7 +138,8 @@ class PdfiumReader:
         left, bottom, top = box.left, box.bottom, box.top
         c.FPDFText_GetLooseCharBox(text_page, places[1], box)
         word_width = box.right - left
-        c.FPDFText_GetLooseCharBox(text_page, places[2], box)
+        if places[2] != places[1]:
+            c.FPDFText_GetLooseCharBox(text_page, places[2], box)
         if abs(box.bottom - bottom) > max(top - bottom, box.top - box.bottom):  # the line is not level
             return PlacedLine(line, left, left, bottom, bottom, 0.0)
         return PlacedLine(line, left, box.right, bottom, top, word_width)

@@ -23,7 +23,8 @@ MIXED_WORD = re.compile(
     "[A-Za-z\xc0-\u024f][\u0370-\u052f\u0590-\u06ff\u3040-\u9fff]"
     "|[\u0370-\u052f][A-Za-z\xc0-\u024f\u0590-\u06ff]"
 )
-SIGN_IN_WORD = re.compile(r"(?<=[^\W\d_])[\\\]\[~^{}|$@](?=[^\W\d_])")
+SIGNS = "\\[]~^{}|$@"
+SIGN_IN_WORD = re.compile(rf"(?<=[^\W\d_])[{re.escape(SIGNS)}](?=[^\W\d_])")
 CASE_JUMP = re.compile("[a-z][A-Z]")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
@@ -100,12 +101,15 @@ def latin_likeness(counts: Counter[str], n_all: int) -> float:
 
 def script_plausibility(text: str, counts: Counter[str]) -> float:
     """1 where words keep to one script, one use of capitals and to letters, less where not."""
-    n_words = max(1, len(WORD.findall(text)))
-    n_signs = len(SIGN_IN_WORD.findall(text))
-    signs = 1.0 if n_signs < 2 else 1.0 - 1.5 * max(0.0, n_signs / n_words - 0.3)
-    if all(character.isascii() for character in counts):
+    has_signs = not counts.keys().isdisjoint(SIGNS)
+    n_signs = len(SIGN_IN_WORD.findall(text)) if has_signs else 0
+    if text.isascii():
         n_jumps, usual_share, weight = len(CASE_JUMP.findall(text)), 0.6, 1.0  # program code has many
     else:
         n_jumps, usual_share, weight = len(MIXED_WORD.findall(text)), 0.15, 2.0
-    jumps = 1.0 if n_jumps < 10 else 1.0 - weight * max(0.0, n_jumps / n_words - usual_share)
+    if n_signs < 2 and n_jumps < 10:
+        return 1.0
+    n_words = max(1, len(WORD.findall(text)))
+    signs = 1.0 - 1.5 * max(0.0, n_signs / n_words - 0.3) if n_signs > 1 else 1.0
+    jumps = 1.0 - weight * max(0.0, n_jumps / n_words - usual_share) if n_jumps > 9 else 1.0
     return max(0.3, jumps) * max(0.3, signs)

@@ -1,4 +1,4 @@
-"""Path, open stream or standard input → a seekable regular file that is watched for changes. Knows no format."""
+"""Path, stream or standard input → a seekable regular file that is watched for changes. Knows no format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ from localctx.document.limits import Limits
 from localctx.errors import InputError, LimitExceeded, LocalctxError
 from localctx.values import Progress
 
-__all__ = ["CHUNK_BYTES", "GZIP_MAGIC", "Source", "display_name", "inflated", "open_path", "os_errors", "spooled"]
+__all__ = [
+    "CHUNK_BYTES",
+    "GZIP_MAGIC",
+    "Source",
+    "display_name",
+    "inflated",
+    "open_path",
+    "os_errors",
+    "spooled",
+]
 
 CHUNK_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -107,7 +116,7 @@ def os_errors(name: str) -> Iterator[None]:
 
 
 def open_path(path: str | bytes | os.PathLike[str]) -> Source:
-    """Open a regular file. Raises InputError for anything else, without opening devices or waiting on a FIFO."""
+    """Open a regular file. Raises InputError for anything else, which is not even opened."""
     access, name = os.fsdecode(path), display_name(path)
     if "\0" in access:
         raise InputError(f"{name}: no such file", "a path cannot hold a NUL")
@@ -190,14 +199,14 @@ def gunzip(packed: Source) -> Iterator[bytes]:
                 member = zlib.decompressobj(wbits=31)
             yield member.decompress(data, CHUNK_BYTES)
             data = member.unused_data if member.eof else member.unconsumed_tail
+    yield member.flush()
     if not member.eof:
-        yield member.flush()
         raise InputError(f"{packed.name}: the gzip data is cut short", "fetch the file again")
 
 
 def temporary_file() -> BinaryIO:
     """An unlinked file in TMPDIR."""
-    return tempfile.TemporaryFile()  # type: ignore[return-value]  # _TemporaryFileWrapper on other systems
+    return tempfile.TemporaryFile()
 
 
 @contextlib.contextmanager

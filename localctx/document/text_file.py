@@ -24,7 +24,7 @@ __all__ = ["TextFile", "TextScan"]
 
 WINDOW_BYTES = 64 << 20  # a multiple of every page size
 OPEN_WINDOWS = 2
-SCAN_BYTES = 1 << 20
+SCAN_BYTES = 1 << 18
 STREAM_BYTES = 1 << 20
 
 
@@ -41,13 +41,15 @@ class TextScan:
         buffer = bytearray(SCAN_BYTES)
         view = memoryview(buffer)
         hasher = xxhash.xxh3_128()
-        offset, self.is_valid = 0, True
+        offset, self.is_valid, tail = 0, True, b""
         while self.is_valid and (n := os.preadv(file.fileno(), [view], offset)):
             self.is_valid = self.index.feed(view[:n])
             hasher.update(view[:n])
             if needle and not self.found:
-                self.found = buffer.find(needle, 0, n) >= 0
-            offset += n - (len(needle) - 1 if n > len(needle) > 1 and False else 0)
+                overlap = len(needle) - 1
+                self.found = buffer.find(needle, 0, n) >= 0 or needle in tail + buffer[:overlap]
+                tail = bytes(buffer[max(0, n - overlap) : n])
+            offset += n
             if on_progress is not None:
                 on_progress(min(offset, size), size)
         self.is_valid = self.is_valid and self.index.finish()
@@ -78,7 +80,7 @@ class TextFile:
         return self._index.n_code_points
 
     def read(self, start: int, end: int) -> str:
-        """The text of [start, end), clamped to the text's end. Raises InputError once the file has changed."""
+        """The text of [start, end), clamped to the text's end. Raises InputError if the file has changed."""
         start, end = max(0, start), min(end, self.n_code_points)
         if start >= end:
             return ""

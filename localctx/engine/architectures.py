@@ -12,9 +12,14 @@ __all__ = [
     "NOT_LANGUAGE_MODELS",
     "RECURRENT",
     "ROPE_TYPES",
-    "WINDOW_DISABLED",
     "WINDOW_DEFAULT",
+    "WINDOW_DISABLED",
 ]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 _ROPE = {
     "none": """
@@ -39,10 +44,10 @@ _ROPE = {
 }
 ROPE_TYPES = {name: rope for rope, names in _ROPE.items() for name in names.split()}
 
-RECURRENT = frozenset("mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7".split())
-HYBRID = frozenset(
+RECURRENT = _names("mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7")
+HYBRID = _names(
     """jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h nemotron_h_moe qwen3next kimi-linear
-    bailingmoe3 kimi-k3 glm5-next qwen35 qwen35moe qwen4exp deepseek4 minimax-01""".split()
+    bailingmoe3 kimi-k3 glm5-next qwen35 qwen35moe qwen4exp deepseek4 minimax-01"""
 )
 
 FULL_EVERY: dict[str, tuple[int, bool]] = {
@@ -83,9 +88,13 @@ NOT_LANGUAGE_MODELS = {
     "eagle3": "a draft model for speculative decoding",
     "dflash": "a draft model for speculative decoding",
     **dict.fromkeys(
-        """bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert
-        gemma-embedding t5encoder llama-embed""".split(),
+        _names(
+            """bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert
+            gemma-embedding t5encoder llama-embed"""
+        ),
         _EMBEDDING,
     ),
-    **dict.fromkeys("flux sd1 sd3 sdxl aura ltxv hyvid wan hidream cosmos lumina2 qwen_image".split(), _PICTURES),
+    **dict.fromkeys(
+        _names("flux sd1 sd3 sdxl aura ltxv hyvid wan hidream cosmos lumina2 qwen_image"), _PICTURES
+    ),
 }

@@ -17,7 +17,15 @@ from localctx.engine.memory import Available, format_bytes
 from localctx.engine.model_facts import KVShape, kv_shape, n_layer
 from localctx.errors import OutOfMemory
 
-__all__ = ["CELL_STEP", "ContextSettings", "MemoryEstimate", "estimate", "kv_bytes", "largest_n_ctx", "require"]
+__all__ = [
+    "CELL_STEP",
+    "ContextSettings",
+    "MemoryEstimate",
+    "estimate",
+    "kv_bytes",
+    "largest_n_ctx",
+    "require",
+]
 
 CELL_STEP = 256
 """llama.cpp rounds the cells of a cache up to a multiple of this."""
@@ -129,7 +137,9 @@ def _compute_bytes(header: GGUFHeader, n_cells: int, settings: ContextSettings) 
     n_head = max((*header.per_layer(key("attention.head_count"), n_layer(header)), 0))
     per_cell = _MASK_BYTES if settings.flash_attention else 4 + 4 * n_head
     attention = n_tokens * (n_cells * per_cell + (n_embd * _ACTIVATION_ROWS + n_ff * 2) * 4)
-    return max(logits, attention) + settings.n_seq * n_vocab * 4 + _FIXED_BYTES  # the two are never alive together
+    return (
+        max(logits, attention) + settings.n_seq * n_vocab * 4 + _FIXED_BYTES
+    )  # the two are never alive together
 
 
 def require(needed: MemoryEstimate, free: Available, name: str, fitting: int = 0) -> tuple[str, ...]:
@@ -143,15 +153,16 @@ def require(needed: MemoryEstimate, free: Available, name: str, fitting: int = 0
     for wanted, left, limit in spaces:
         if wanted > left:
             raise OutOfMemory(
-                f"{name}: a context of {needed.n_ctx:,} tokens needs {format_bytes(wanted)} of memory (KV cache "
-                f"{format_bytes(needed.kv_bytes)}, weights {format_bytes(needed.weights_bytes)}, buffers "
-                f"{format_bytes(needed.compute_bytes)}); {format_bytes(left)} left by {limit}",
+                f"{name}: a context of {needed.n_ctx:,} tokens needs {format_bytes(wanted)} of memory "
+                f"(KV cache {format_bytes(needed.kv_bytes)}, weights {format_bytes(needed.weights_bytes)}, "
+                f"buffers {format_bytes(needed.compute_bytes)}); {format_bytes(left)} left by {limit}",
                 _options(fitting),
             )
     if needed.total > free.ram_bytes:
+        left = max(0, free.ram_bytes - needed.unreclaimable)
         return (
-            f"weights of {format_bytes(needed.weights_bytes)} exceed the memory left "
-            f"({format_bytes(max(0, free.ram_bytes - needed.unreclaimable))}): they are read from disk again and again",
+            f"weights of {format_bytes(needed.weights_bytes)} exceed the {format_bytes(left)} left: "
+            "they are read from disk time and again",
         )
     return ()
 

@@ -103,6 +103,7 @@ class Generation:
         self._answers: list[_Answer] = []
         self._open: set[int] = set()  # sequences that have a sampler
         self._in_flight = False
+        scheduler.abandon()  # an interruption may have left requests behind
         for number, request in enumerate(requests):
             tokens = np.array(request.prompt.tokens, np.int32)
             limit = min(request.sampling.max_tokens, scheduler.n_ctx - len(tokens))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import xxhash
 
 from localctx.engine.architectures import NOT_LANGUAGE_MODELS, ROPE_TYPES
 from localctx.engine.gguf_reader import LazyArray, RawHeader, TensorInfo, Value, display, read_raw
@@ -28,12 +29,14 @@ __all__ = [
     "resolve",
 ]
 
-if TYPE_CHECKING:
-    import xxhash
-
 _N_WINDOWS = 64
 _WINDOW_BYTES = 1 << 16
-_POOLING_KINDS = {1: "an embedding model", 2: "an embedding model", 3: "an embedding model", 4: "a reranking model"}
+_POOLING_KINDS = {
+    1: "an embedding model",
+    2: "an embedding model",
+    3: "an embedding model",
+    4: "a reranking model",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +151,25 @@ def _check_kind(header: GGUFHeader) -> None:
     where, architecture = display(header.path), header.architecture
     kind = header.text("general.type")
     if kind == "adapter" or "adapter.type" in header.metadata:
-        raise ModelError(f"{where}: a LoRA adapter, not a model", "pass it with --lora, next to its base model")
+        raise ModelError(
+            f"{where}: a LoRA adapter, not a model", "pass it with --lora, next to its base model"
+        )
     name = "clip" if kind == "mmproj" else kind if kind in NOT_LANGUAGE_MODELS else architecture
-    what = NOT_LANGUAGE_MODELS.get(name) or _POOLING_KINDS.get(header.integer(header.arch_key("pooling_type")))
+    what = NOT_LANGUAGE_MODELS.get(name) or _POOLING_KINDS.get(
+        header.integer(header.arch_key("pooling_type"))
+    )
     if what is not None:
         raise ModelError(f"{where}: {what}, not a language model", "choose a model that generates text")
     if not architecture:
-        raise ModelError(f"{where}: does not say which architecture it is", "choose a language model in GGUF format")
+        raise ModelError(
+            f"{where}: does not say which architecture it is", "choose a language model in GGUF format"
+        )
     if not header.tensors:
-        unknown = "" if header.is_known_architecture else f", architecture {architecture[:80]!r} unknown to llama.cpp"
+        unknown = (
+            ""
+            if header.is_known_architecture
+            else f", architecture {architecture[:80]!r} unknown to llama.cpp"
+        )
         raise ModelError(
             f"{where}: vocabulary or metadata only, without weights{unknown}", "download the full model file"
         )
@@ -178,8 +191,6 @@ def fingerprint(header: GGUFHeader) -> str:
     Two models differ in it as soon as a metadata value, a tensor's type or shape, or anything inside a
     window differs; a change of a few bytes between windows goes unseen. It reads 4 MiB of a large file.
     """
-    import xxhash
-
     digest = xxhash.xxh3_128()
     for file in header.files:
         digest.update(file.size_bytes.to_bytes(8, "little"))

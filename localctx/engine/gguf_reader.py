@@ -137,7 +137,9 @@ class _Cursor:
         return self.size_bytes - self.offset
 
     def fail(self, what: str) -> ModelError:
-        return ModelError(f"{self.where}: damaged GGUF header: {what} (byte {self.offset:,})", "download it again")
+        return ModelError(
+            f"{self.where}: damaged GGUF header: {what} (byte {self.offset:,})", "download it again"
+        )
 
     def need(self, n_bytes: int, what: str) -> None:
         """Raises ModelError unless n_bytes are left."""
@@ -236,10 +238,13 @@ def _read_version(cursor: _Cursor) -> int:
     version = cursor.u32("the version")
     if version & 0xFFFF == 0 and version:
         raise ModelError(
-            f"{cursor.where}: a big-endian GGUF", "convert the model for a little-endian machine, or download such a file"
+            f"{cursor.where}: a big-endian GGUF",
+            "convert the model for a little-endian machine, or download such a file",
         )
     if version == 1:
-        raise ModelError(f"{cursor.where}: GGUF version 1, which llama.cpp no longer reads", "convert or download it anew")
+        raise ModelError(
+            f"{cursor.where}: GGUF version 1, which llama.cpp no longer reads", "convert or download it anew"
+        )
     if version not in (2, 3):
         raise ModelError(f"{cursor.where}: GGUF version {version}, not known here (2 and 3 are)")
     return version

@@ -33,10 +33,15 @@ def check_context_size(
 
 
 def usable_cpus(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """CPUs this process may run on: its affinity mask, cut to the cgroup's quota (v2 or v1), at least 1."""
+    """CPU threads worth starting: the affinity mask, cut to the physical cores (two threads of one core are
+    not faster) and to the cgroup's quota (v2 or v1); at least 1.
+    """
+    import psutil  # noqa: PLC0415  (20 ms, and only needed when a context is made)
+
     n_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    n_cores = psutil.cpu_count(logical=False) or n_cpus
     quota = _cgroup_quota(cgroup)
-    return max(1, min(n_cpus, n_cpus if quota is None else math.ceil(quota)))
+    return max(1, min(n_cpus, n_cores, n_cpus if quota is None else math.ceil(quota)))
 
 
 def _cgroup_quota(cgroup: Path) -> float | None:

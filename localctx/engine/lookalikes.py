@@ -21,7 +21,10 @@ _CONVERT = "convert it with llama.cpp's convert_hf_to_gguf.py, or download a .gg
 _OLD = Lookalike("an old GGML/GGJT model, which llama.cpp no longer reads", "download the model as .gguf")
 _MAGICS: tuple[tuple[bytes, Lookalike], ...] = (
     (b"FUGG", Lookalike("a big-endian GGUF", "download the little-endian file")),
-    (b"version https://git-lfs", Lookalike("a Git LFS pointer, not the file it stands for", "git lfs pull, or " + _DOWNLOAD)),
+    (
+        b"version https://git-lfs",
+        Lookalike("a Git LFS pointer, not the file it stands for", "git lfs pull, or " + _DOWNLOAD),
+    ),
     (b"tjgg", _OLD),
     (b"lmgg", _OLD),
     (b"fmgg", _OLD),
@@ -53,7 +56,11 @@ def describe(head: bytes) -> Lookalike | None:
             return found
     if head.startswith(b"PK\x03\x04"):
         torch = b"data.pkl" in head[:256]
-        return Lookalike("a PyTorch checkpoint (zip)", _CONVERT) if torch else Lookalike("a zip archive", "unpack it first")
+        return (
+            Lookalike("a PyTorch checkpoint (zip)", _CONVERT)
+            if torch
+            else Lookalike("a zip archive", "unpack it first")
+        )
     if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 32:
         return Lookalike("a safetensors file", _CONVERT)
     if _HTML.match(head.removeprefix(b"\xef\xbb\xbf")):

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 __all__ = ["Available", "available", "available_bytes", "format_bytes"]
 
 _UNLIMITED = 1 << 60
@@ -28,8 +30,6 @@ class Available:
 
 def available(root: Path = Path("/")) -> Available:
     """What is free now. `root` holds proc/ and sys/ (another folder in tests)."""
-    import psutil
-
     candidates = [(psutil.virtual_memory().available, "free memory")]
     if sys.platform == "linux":
         candidates += [(free, "the cgroup's memory limit") for free in _cgroup_free(root)]
@@ -40,7 +40,9 @@ def available(root: Path = Path("/")) -> Available:
 def available_bytes(root: Path = Path("/")) -> int:
     """The smaller of free RAM and free address space."""
     free = available(root)
-    return free.ram_bytes if free.address_space_bytes is None else min(free.ram_bytes, free.address_space_bytes)
+    return (
+        free.ram_bytes if free.address_space_bytes is None else min(free.ram_bytes, free.address_space_bytes)
+    )
 
 
 def format_bytes(n_bytes: int) -> str:
@@ -53,14 +55,13 @@ def format_bytes(n_bytes: int) -> str:
 def _address_space_left() -> int | None:
     if sys.platform == "win32":
         return None
-    import resource
+    import resource  # noqa: PLC0415  # not on Windows
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY or limit >= _UNLIMITED:
         return None
-    import psutil
-
-    return max(0, limit - psutil.Process(os.getpid()).memory_info().vms - _ADDRESS_SPACE_RESERVE)
+    mapped = int(psutil.Process(os.getpid()).memory_info().vms)
+    return max(0, limit - mapped - _ADDRESS_SPACE_RESERVE)
 
 
 def _cgroup_free(root: Path) -> list[int]:
@@ -70,10 +71,18 @@ def _cgroup_free(root: Path) -> list[int]:
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         if not controllers:
-            base, names = root / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file", "active_file")
+            base, names = (
+                root / "sys/fs/cgroup",
+                ("memory.max", "memory.current", "inactive_file", "active_file"),
+            )
         elif "memory" in controllers.split(","):
             base = root / "sys/fs/cgroup/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file")
+            names = (
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_inactive_file",
+                "total_active_file",
+            )
         else:
             continue
         parts = [part for part in group.split("/") if part and part != ".."]

@@ -1,4 +1,4 @@
-"""What a header says of the model's size, memory and positions. Pure; knows no llama.cpp and no files' bytes."""
+"""What a header says of the model's size, memory and positions, as tables and formulas; no llama.cpp."""
 
 from __future__ import annotations
 
@@ -69,14 +69,19 @@ def kv_shape(header: GGUFHeader) -> KVShape:
     head_dim = header.integer(key("embedding_length")) // max(1, *heads, 1)
     k_dim = header.integer(key("attention.key_length"), head_dim)
     v_dim = header.integer(key("attention.value_length"), head_dim)
-    is_mla = key("attention.key_length_mla") in header.metadata and key("attention.value_length_mla") in header.metadata
+    is_mla = (
+        key("attention.key_length_mla") in header.metadata
+        and key("attention.value_length_mla") in header.metadata
+    )
     windowed, window = _windows(header, layers)
     k_swa = header.integer(key("attention.key_length_swa"), k_dim)
     v_swa = header.integer(key("attention.value_length_swa"), v_dim)
     keeps = _keeps_kv(header, layers)
     return KVShape(
         tuple(kv_heads[i] * (k_swa if windowed[i] else k_dim) * keeps[i] for i in range(layers)),
-        tuple(kv_heads[i] * (v_swa if windowed[i] else v_dim) * keeps[i] * (not is_mla) for i in range(layers)),
+        tuple(
+            kv_heads[i] * (v_swa if windowed[i] else v_dim) * keeps[i] * (not is_mla) for i in range(layers)
+        ),
         windowed,
         window,
         _state_bytes(header, sum(not kept for kept in keeps)),
@@ -180,15 +185,27 @@ def _description(header: GGUFHeader) -> str:
 def _notices(header: GGUFHeader, shape: KVShape) -> tuple[str, ...]:
     notices = []
     if not header.is_known_architecture:
-        notices.append(f"architecture {header.architecture[:80]!r} is not in this version's tables: sizes are guesses")
+        notices.append(
+            f"architecture {header.architecture[:80]!r} is not in this version's tables: sizes are guesses"
+        )
     if shape.is_recurrent:
         notices.append("recurrent model: it keeps a state, not a cache that can be cut")
     elif shape.is_hybrid:
         notices.append("hybrid model: recurrent layers keep a state that cannot be cut")
     if shape.has_window:
-        notices.append(f"{sum(shape.windowed)} of {len(shape.windowed)} layers see only {shape.window:,} tokens back")
-    is_llama3 = header.architecture == "llama" and header.number(header.arch_key("rope.freq_base")) == 500000.0
+        notices.append(
+            f"{sum(shape.windowed)} of {len(shape.windowed)} layers see only {shape.window:,} tokens back"
+        )
+    is_llama3 = (
+        header.architecture == "llama" and header.number(header.arch_key("rope.freq_base")) == 500000.0
+    )
     long_context = header.integer(header.arch_key("context_length")) >= _MIN_LONG_LLAMA
-    if is_llama3 and long_context and not any(tensor.name == "rope_freqs.weight" for tensor in header.tensors):
-        notices.append("no rope_freqs in the file: an old conversion of Llama 3.1 degrades beyond 8,192 tokens")
+    if (
+        is_llama3
+        and long_context
+        and not any(tensor.name == "rope_freqs.weight" for tensor in header.tensors)
+    ):
+        notices.append(
+            "no rope_freqs in the file: an old conversion of Llama 3.1 degrades beyond 8,192 tokens"
+        )
     return tuple(notices)

@@ -8,8 +8,9 @@ tokenised apart, so no token spans their border.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from localctx.engine.template import FALLBACK_MARKERS, Rendered
@@ -20,7 +21,11 @@ from localctx.values import Prompt
 __all__ = ["ContentTokenizer", "Layout", "Vocabulary", "assemble", "lay_out"]
 
 _MARKER_SHAPE = re.compile(r"<\|.+\|>|<[^<>\s]+_of_[^<>\s]+>|\[/?[A-Z_]{3,}\]", re.DOTALL)
-_LONE = ("\ue000", "\uf8ff", "\u2063")  # characters that merge with no neighbour in SentencePiece vocabularies
+_LONE = (
+    "\ue000",
+    "\uf8ff",
+    "\u2063",
+)  # characters that merge with no neighbour in SentencePiece vocabularies
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -61,7 +66,9 @@ class Vocabulary(Protocol):
 class ContentTokenizer:
     """Text to token ids as data (values.Tokenizer): never a control token, never a marker of the template."""
 
-    def __init__(self, vocabulary: Vocabulary, template: str | None = None, scaffold: Sequence[str] = ()) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, template: str | None = None, scaffold: Sequence[str] = ()
+    ) -> None:
         """`scaffold`: rendered pieces, for templates that build markers from parts."""
         self._vocabulary = vocabulary
         shown = "\n".join((template or "", *FALLBACK_MARKERS, *scaffold))
@@ -72,6 +79,8 @@ class ContentTokenizer:
         }
         self.forbidden = vocabulary.control_ids | frozenset(markers)
         self._markers = _occurrences(markers.values())
+        kept = [text for token, text in vocabulary.user_defined.items() if token not in markers and text]
+        self._kept = _alternatives(kept) if vocabulary.adds_space else None
         self._controls: re.Pattern[str] | None = None
 
     def __call__(self, text: str, first: bool = True) -> list[int]:
@@ -79,12 +88,12 @@ class ContentTokenizer:
 
         Raises ModelError when the vocabulary gives control tokens even for single characters.
         """
-        tokens = self._encode(_pieces(text, self._markers), first)
+        tokens = self._encode(self._pieces(text, self._markers), first)
         if self.forbidden.isdisjoint(tokens):
             return tokens
         if self._controls is None:  # plain merges can spell a control token in some vocabularies
             self._controls = _occurrences(self._vocabulary.token_text(token) for token in self.forbidden)
-        tokens = self._encode(_pieces(text, self._markers, self._controls), first)
+        tokens = self._encode(self._pieces(text, self._markers, self._controls), first)
         if self.forbidden.isdisjoint(tokens):
             return tokens
         tokens = self._encode(list(text), first)
@@ -95,7 +104,24 @@ class ContentTokenizer:
         """Raises ModelError when a forbidden token is among content tokens."""
         if not self.forbidden.isdisjoint(tokens):
             token = next(token for token in tokens if token in self.forbidden)
-            raise ModelError(f"token {token} ({self._vocabulary.token_text(token)!r}) would stand inside a document")
+            raise ModelError(
+                f"token {token} ({self._vocabulary.token_text(token)!r}) would stand inside a document"
+            )
+
+    def _pieces(self, text: str, *markers: re.Pattern[str] | None) -> list[str]:
+        """The text, cut after the first character of every marker, so that none is left whole, and after
+        other added tokens where the tokenizer would put a space behind them.
+        """
+        cuts = {
+            match.start() + 1
+            for pattern in markers
+            if pattern is not None
+            for match in pattern.finditer(text)
+        }
+        if self._kept is not None:
+            cuts.update(match.end() for match in self._kept.finditer(text))
+        edges = [0, *sorted(cuts), len(text)]
+        return [text[a:b] for a, b in pairwise(edges) if a < b]
 
     def _encode(self, pieces: Sequence[str], first: bool) -> list[int]:
         tokens: list[int] = []
@@ -104,17 +130,16 @@ class ContentTokenizer:
         return tokens
 
 
-def _occurrences(markers: object) -> re.Pattern[str] | None:
+def _occurrences(markers: Iterable[str]) -> re.Pattern[str] | None:
     """A pattern that matches, empty, wherever a marker starts; None without markers."""
-    texts = sorted({str(text) for text in markers if len(str(text)) > 1}, key=len, reverse=True)  # type: ignore[attr-defined]
-    return re.compile("(?=" + "|".join(map(re.escape, texts)) + ")") if texts else None
+    pattern = _alternatives([text for text in markers if len(text) > 1])
+    return re.compile(f"(?={pattern.pattern})") if pattern is not None else None
 
 
-def _pieces(text: str, *patterns: re.Pattern[str] | None) -> list[str]:
-    """The text, cut after the first character of every marker in it, so that none is left whole."""
-    cuts = {match.start() + 1 for pattern in patterns if pattern is not None for match in pattern.finditer(text)}
-    edges = [0, *sorted(cuts), len(text)]
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+def _alternatives(texts: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern that matches any of the texts, the longest first; None without texts."""
+    longest_first = sorted(set(texts), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
 
 def encode_joined(vocabulary: Vocabulary, encode: Encode, text: str, first: bool) -> list[int]:

@@ -7,7 +7,6 @@ it is produced. Nothing here can stop one C call in the middle, so none is let i
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -21,250 +20,83 @@ from jinja2.compiler import CodeGenerator
 from jinja2.exceptions import SecurityError
 from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.ext import Extension, loopcontrols
+from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
-from jinja2.runtime import Context, Undefined
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 from jinja2.visitor import NodeTransformer
 
-from localctx.engine.template import NO_RETRY, TemplateError
+from localctx.engine.sandbox_limits import (
+    BINARY_OPERATORS,
+    MAX_CHARS,
+    MAX_ITEMS,
+    NO_RETRY,
+    OWN_FILTERS,
+    TemplateError,
+    call_method,
+    charge,
+    join,
+    start_allowance,
+    text_of,
+    too_large,
+    weigh,
+)
 
-__all__ = ["render_text"]
+__all__ = ["DEADLINE_S", "render_text"]
 
-_DEADLINE_S = 2.0
+DEADLINE_S = 2.0
+"""Seconds for one rendering, all forms of the messages together."""
 _MAX_TEMPLATE_CHARS = 1 << 18
-_MAX_CHARS = 1 << 20  # of output, and of any one string on the way
-_MAX_ITEMS = 100_000  # of any one list, as the sandbox's range(); also the largest number a filter takes
-_MAX_BITS = 4096
-_MAX_EXPONENT = 128
 _MAX_MESSAGE_CHARS = 200
-_CHARS_PER_ITEM = 16
 
-_STR_METHODS = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STR_METHODS = _names(
     """capitalize casefold center count endswith find format index isalnum isalpha isascii isdecimal isdigit
     islower isnumeric isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix
     replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip swapcase title upper
-    zfill""".split()
+    zfill"""
 )
 _METHODS: tuple[tuple[type, frozenset[str]], ...] = (
     (str, _STR_METHODS),
-    (dict, frozenset({"get", "items", "keys", "values"})),
-    (list, frozenset({"count", "index"})),
-    (tuple, frozenset({"count", "index"})),
-    (int, frozenset()),
-    (float, frozenset({"is_integer"})),
-    (bytes, frozenset()),
+    (dict, _names("get items keys values")),
+    (list, _names("count index")),
+    (tuple, _names("count index")),
+    (int, _names("")),
+    (float, _names("is_integer")),
+    (bytes, _names("")),
 )
-_FILTERS = frozenset(
-    """abs batch capitalize count d default dictsort first float groupby int items last length list lower map
+_FILTERS = _names(
+    """abs batch capitalize count d default dictsort first float groupby int items last length lower map
     max min reject rejectattr reverse round select selectattr slice sort title trim truncate unique upper
-    wordcount""".split()
+    wordcount"""
 )
-_COMPARING = frozenset("dictsort groupby max min sort unique".split())
-_WIDTH = re.compile(r"[0-9]{4,}|\*|:[^}]*\{")
+_COMPARING = _names("dictsort groupby max min sort unique")
 
 
 class _Budget:
     """What is left of one rendering: time, and characters of output."""
 
     def __init__(self) -> None:
-        self.start()
+        self.start(time.monotonic() + DEADLINE_S)
 
-    def start(self) -> None:
-        self.deadline = time.monotonic() + _DEADLINE_S
-        self.chars_left = _MAX_CHARS
+    def start(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.chars_left = MAX_CHARS
 
     def tick(self) -> None:
         if time.monotonic() > self.deadline:
-            raise TemplateError(f"the chat template did not finish within {_DEADLINE_S:g} s", NO_RETRY)
+            raise TemplateError(f"the chat template did not finish within {DEADLINE_S:g} s", NO_RETRY)
 
     def spend(self, n_chars: int) -> None:
         self.tick()
         self.chars_left -= n_chars
         if self.chars_left < 0:
-            raise _too_large(f"more than {_MAX_CHARS:,} characters of output")
-
-
-def _too_large(what: str) -> TemplateError:
-    return TemplateError(f"the chat template makes {what}", NO_RETRY)
-
-
-def _check_chars(n_chars: int) -> None:
-    if n_chars > _MAX_CHARS:
-        raise _too_large(f"a text of {n_chars:,} characters")
-
-
-def _weigh(value: Any) -> int:
-    """Items in a value, nested ones each time they occur; refuses more than a comparison should walk.
-
-    A list that holds one list twice, thirty levels deep, is small in memory and endless to print.
-    """
-    if isinstance(value, str | int | float | None | Undefined):
-        return 1 + len(value) // _CHARS_PER_ITEM if isinstance(value, str) else 1
-    weight, open_values = 0, [value]
-    while open_values:
-        item = open_values.pop()
-        weight += 1
-        if isinstance(item, str):
-            weight += len(item) // _CHARS_PER_ITEM
-        elif isinstance(item, dict):
-            open_values += item.keys()
-            open_values += item.values()
-        elif isinstance(item, list | tuple | set | frozenset):
-            open_values += item
-        if weight + len(open_values) > _MAX_ITEMS:
-            raise _too_large(f"a value of more than {_MAX_ITEMS:,} items")
-    return weight
-
-
-def _text(value: Any) -> str:
-    """The value as jinja prints it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float | None | Undefined):
-        return str(value)
-    _weigh(value)
-    if isinstance(value, dict | list | tuple | set | frozenset | range):
-        return str(value)
-    raise _too_large(f"text of a {type(value).__name__}")
-
-
-# --- guarded operators and methods ------------------------------------------------------------------
-
-
-def _multiply(left: Any, right: Any) -> Any:
-    for sequence, times in ((left, right), (right, left)):
-        if isinstance(sequence, str):
-            _check_chars(len(sequence) * int(times))
-        elif isinstance(sequence, list | tuple) and len(sequence) * int(times) > _MAX_ITEMS:
-            raise _too_large("a list that is too long")
-    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > _MAX_BITS:
-        raise _too_large("a number that is too large")
-    return left * right
-
-
-def _add(left: Any, right: Any) -> Any:
-    if isinstance(left, str) and isinstance(right, str):
-        _check_chars(len(left) + len(right))
-    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        if len(left) + len(right) > _MAX_ITEMS:
-            raise _too_large("a list that is too long")
-    return left + right
-
-
-def _power(left: Any, right: Any) -> Any:
-    if abs(right) > _MAX_EXPONENT or (isinstance(left, int) and left.bit_length() > _MAX_EXPONENT):
-        raise _too_large("a number that is too large")
-    return left**right
-
-
-def _modulo(left: Any, right: Any) -> Any:
-    if isinstance(left, str):
-        _check_format(left, "%", [right])
-    return left % right
-
-
-def _check_format(template: str, sign: str, arguments: Iterable[Any]) -> None:
-    """Refuses wide or computed field widths, and fields times argument sizes beyond the cap."""
-    if _WIDTH.search(template):
-        raise _too_large("a wide or computed field")
-    size = sum(_weigh(argument) for argument in arguments) * _CHARS_PER_ITEM
-    _check_chars(len(template) + template.count(sign) * size)
-
-
-def _join(separator: Any, values: Iterable[Any]) -> str:
-    texts = [_text(value) for _, value in zip(range(_MAX_ITEMS + 1), values, strict=False)]
-    if len(texts) > _MAX_ITEMS:
-        raise _too_large("a list that is too long")
-    separator = _text(separator)
-    _check_chars(sum(map(len, texts)) + len(separator) * len(texts))
-    return str(separator).join(texts)
-
-
-def _replace(text: Any, old: Any, new: Any, count: Any = None) -> str:
-    text, old, new = _text(text), _text(old), _text(new)
-    limit = -1 if count is None else int(count)
-    n = text.count(old) if limit < 0 else min(limit, text.count(old))
-    _check_chars(len(text) + n * len(new))
-    return str(text).replace(old, new, limit)
-
-
-def _call_method(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of a built-in value, sizes checked first."""
-    for value in (owner, *args, *kwargs.values()):
-        _weigh(value)
-    if isinstance(owner, str):
-        if name == "join":
-            return _join(owner, *args)
-        if name == "replace":
-            return _replace(owner, *args)
-        if name in ("center", "ljust", "rjust", "zfill"):
-            _check_chars(int(args[0]) if args else 0)
-        elif name == "format":
-            _check_format(owner, "{", (*args, *kwargs.values()))
-            return None  # the sandbox's own wrapper runs it
-    return getattr(owner, name)(*args, **kwargs)
-
-
-# --- filters ----------------------------------------------------------------------------------------
-
-
-def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
-    _weigh(value)
-    known = {name: options[name] for name in ("separators", "sort_keys") if name in options}
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **known)
-
-
-def _indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    text, margin = _text(text), width if isinstance(width, str) else " " * width
-    lines = text.splitlines(keepends=True)
-    _check_chars(len(text) + len(lines) * len(margin))
-    return "".join(
-        line if (i == 0 and not first) or (not blank and not line.strip()) else margin + line
-        for i, line in enumerate(lines)
-    )
-
-
-def _format(template: Any, *args: Any, **kwargs: Any) -> Any:
-    return _modulo(_text(template), kwargs or args)
-
-
-def _sum(values: Iterable[Any], attribute: Any = None, start: float = 0) -> float:
-    if attribute is not None:
-        raise TemplateError("the chat template uses sum(attribute=…), which is not supported")
-    total = start
-    for value in values:
-        if not isinstance(value, int | float):
-            raise _too_large("a sum of things that are no numbers")
-        total += value
-    return total
-
-
-_OWN_FILTERS: dict[str, Callable[..., Any]] = {
-    "e": lambda value: _replace_html(_text(value)),
-    "escape": lambda value: _replace_html(_text(value)),
-    "format": _format,
-    "indent": _indent,
-    "join": lambda values, d="", attribute=None: _join(d, _attributes(values, attribute)),
-    "replace": _replace,
-    "safe": lambda value: value,
-    "string": _text,
-    "sum": _sum,
-    "tojson": _to_json,
-}
-
-
-def _replace_html(text: str) -> str:
-    from html import escape
-
-    return escape(text)
-
-
-def _attributes(values: Iterable[Any], name: str | None) -> Iterable[Any]:
-    return values if name is None else [value.get(name, "") for value in values]
-
-
-# --- the environment --------------------------------------------------------------------------------
+            raise too_large(f"more than {MAX_CHARS:,} characters of output")
 
 
 class _Rewriter(NodeTransformer):
@@ -296,6 +128,12 @@ class _Rewriter(NodeTransformer):
             operand.expr = self._wrapped(operand.expr, "_weighed")
         return node
 
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.Slice):  # compiled to Python's own slicing, which copies
+            node.node = self._wrapped(node.node, "_charged")
+        return node
+
     def visit_Pair(self, node: nodes.Pair) -> nodes.Node:
         self.generic_visit(node)
         if not isinstance(node.key, nodes.Const):
@@ -306,7 +144,9 @@ class _Rewriter(NodeTransformer):
         return nodes.Const(node.data, lineno=node.lineno)  # so that finalize counts it too
 
     def _refuse(self, node: nodes.Node) -> nodes.Node:
-        raise TemplateError(f"the chat template uses {type(node).__name__.lower()}, which is not allowed", NO_RETRY)
+        raise TemplateError(
+            f"the chat template uses {type(node).__name__.lower()}, which is not allowed", NO_RETRY
+        )
 
     visit_Include = visit_Import = visit_FromImport = visit_Extends = _refuse
 
@@ -314,7 +154,15 @@ class _Rewriter(NodeTransformer):
 class _Generation(Extension):
     """{% generation %}…{% endgeneration %}: a mark for training that prints its body."""
 
-    tags = {"generation"}
+    tags = {"generation"}  # noqa: RUF012  # as jinja declares it
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        """The clock runs while the template is read, too."""
+        environment = self.environment
+        for token in stream:
+            if isinstance(environment, _Environment):
+                environment.budget.tick()
+            yield token
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
         next(parser.stream)
@@ -336,11 +184,17 @@ class _Environment(ImmutableSandboxedEnvironment):
         )
         self.budget = budget
         self.finalize = pass_context(lambda context, value: self._print(value))
-        self.binop_table.update({"+": _add, "*": _multiply, "**": _power, "%": _modulo})
+        self.binop_table.update(BINARY_OPERATORS)
         inner = {name: self.filters[name] for name in _FILTERS}
-        self.filters = {name: self._checked(name, call) for name, call in {**inner, **_OWN_FILTERS}.items()}
-        self.filters |= {"_each": self._each, "_concat": lambda values: _join("", values), "_weighed": _weighed}
-        self.tests = {name: self._checked("sort", test) for name, test in self.tests.items()}
+        self.filters = {name: self._checked(name, call) for name, call in {**inner, **OWN_FILTERS}.items()}
+        self.filters |= {
+            "_each": self._each,
+            "_charged": _charged,
+            "_concat": lambda values: join("", values),
+            "_weighed": _weighed,
+        }
+        tests: dict[str, Any] = {**self.tests}
+        self.tests = {name: self._checked("sort", test) for name, test in tests.items()}
         for name in ("lipsum", "cycler"):
             del self.globals[name]
         self.globals["raise_exception"] = _raise
@@ -349,7 +203,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.code_generator_class = type("_Generator", (_TickingGenerator,), {"budget": budget})
 
     def _print(self, value: Any) -> str:
-        text = _text(value)
+        text = text_of(value)
         self.budget.spend(len(text))
         return text
 
@@ -364,18 +218,19 @@ class _Environment(ImmutableSandboxedEnvironment):
         def checked(*args: Any, **kwargs: Any) -> Any:
             self.budget.tick()
             for value in (*args, *kwargs.values()):
-                if isinstance(value, int) and abs(value) > _MAX_ITEMS and args and value is not args[0]:
-                    raise _too_large(f"{name}({value})")
+                charge(value)
+                if isinstance(value, int) and abs(value) > MAX_ITEMS and args and value is not args[0]:
+                    raise too_large(f"{name}({value})")
                 if name in _COMPARING:
-                    _weigh(value)
+                    weigh(value)
             return call(*args, **kwargs)
 
         return update_wrapper(checked, call)
 
     def _strftime_now(self, layout: str) -> str:
         if len(layout) > _MAX_MESSAGE_CHARS or re.search(r"%[^A-Za-z%]*[0-9]", layout):
-            raise _too_large("a wide date")
-        return (self.now or datetime.now()).strftime(layout)  # noqa: DTZ005  # local time, as the model's makers
+            raise too_large("a wide date")
+        return (self.now or datetime.now()).strftime(layout)  # local time, as the model's makers
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         for kind, names in _METHODS:
@@ -385,18 +240,22 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         if isinstance(argument, tuple):
-            _weigh(argument)
+            weigh(argument)
         return super().getitem(obj, argument)
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805  # as jinja
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # as jinja
         __self.budget.tick()
+        if not isinstance(__obj, Macro):
+            for value in (*args, *kwargs.values()):
+                weigh(value)
         method = getattr(__obj, "__wrapped__", __obj)  # the sandbox wraps str.format
         owner = getattr(method, "__self__", None)
         if any(isinstance(owner, kind) for kind, _ in _METHODS):
             name = method.__name__
             if not __self.is_safe_attribute(owner, name, method):
                 raise SecurityError(f"{name} is not allowed")
-            result = _call_method(owner, name, args, kwargs)
+            own = {key: value for key, value in kwargs.items() if key not in ("_loop_vars", "_block_vars")}
+            result = call_method(owner, name, args, own)  # jinja passes those two to every call
             if name != "format":
                 return result
         return super().call(__context, __obj, *args, **kwargs)
@@ -412,13 +271,18 @@ class _TickingGenerator(CodeGenerator):
         return super().visit(node, *args, **kwargs)
 
 
+def _charged(value: Any) -> Any:
+    charge(value)
+    return value
+
+
 def _weighed(value: Any) -> Any:
-    _weigh(value)
+    weigh(value)
     return value
 
 
 def _raise(message: Any) -> None:
-    raise TemplateError(f"the chat template refuses the messages: {_one_line(_text(message))}")
+    raise TemplateError(f"the chat template refuses the messages: {_one_line(text_of(message))}")
 
 
 def _one_line(text: str) -> str:
@@ -434,11 +298,14 @@ class _Program:
         self.environment = _Environment(self.budget)
         tree = _Rewriter(self.budget).visit(self.environment.parse(source))
         code = self.environment.compile(tree)
-        self._template = self.environment.template_class.from_code(self.environment, code, dict(self.environment.globals))
+        self._template = self.environment.template_class.from_code(
+            self.environment, code, dict(self.environment.globals)
+        )
 
-    def run(self, context: dict[str, Any], now: datetime | None) -> str:
+    def run(self, context: dict[str, Any], deadline: float, now: datetime | None) -> str:
         with self.lock:
-            self.budget.start()
+            self.budget.start(deadline)
+            start_allowance()
             self.environment.now = now
             return self._template.render(context)
 
@@ -448,18 +315,22 @@ def _compiled(source: str) -> _Program:
     return _Program(source)
 
 
-def render_text(source: str, context: dict[str, Any], now: datetime | None = None) -> str:
-    """The template's output. Raises TemplateError, one line, for whatever goes wrong in it."""
+def render_text(source: str, context: dict[str, Any], deadline: float, now: datetime | None = None) -> str:
+    """The template's output before time.monotonic() is `deadline` (compiling it, once, has its own).
+
+    Raises TemplateError, one line, for whatever goes wrong in it.
+    """
     if len(source) > _MAX_TEMPLATE_CHARS:
         raise TemplateError(f"the chat template has {len(source):,} characters", NO_RETRY)
     try:
-        return _compiled(source).run(context, now)
+        return _compiled(source).run(context, deadline, now)
     except TemplateError:
         raise
     except SecurityError as error:
         raise TemplateError(f"the chat template is unsafe: {_one_line(str(error))}", NO_RETRY) from error
     except JinjaError as error:
         raise TemplateError(f"the chat template fails: {_one_line(str(error))}") from error
-    except Exception as error:  # noqa: BLE001  # any exception is the template's doing, and it is reported
+    except Exception as error:  # any exception is the template's doing, and it is reported
         what = _one_line(f"{type(error).__name__}: {error}")
-        raise TemplateError(f"the chat template fails: {what}", NO_RETRY) from error
+        hint = NO_RETRY if isinstance(error, RecursionError | MemoryError) else ""
+        raise TemplateError(f"the chat template fails: {what}", hint) from error

@@ -25,7 +25,9 @@ def resolve(path: Path) -> list[Path]:
         return [path]
     number, n_shards = int(match[1]), int(match[2])
     if not 1 <= number <= n_shards:
-        raise ModelError(f"{display(path)}: shard {number} of {n_shards} by its name", "check the file's name")
+        raise ModelError(
+            f"{display(path)}: shard {number} of {n_shards} by its name", "check the file's name"
+        )
     stem, suffix = path.name[: match.start()], path.name[-len(".gguf") :]
     shards = [path.with_name(f"{stem}-{i:05d}-of-{match[2]}{suffix}") for i in range(1, n_shards + 1)]
     missing = [shard for shard in shards if not shard.exists()]
@@ -49,11 +51,12 @@ def check_set(headers: Sequence[RawHeader]) -> None:
         where = display(header.path)
         if isinstance(count, int) and count > 1 and len(headers) == 1:
             raise ModelError(
-                f"{where}: one of {count} files of a split model", "keep the name it came with: NAME-00001-of-0000N.gguf"
+                f"{where}: one of {count} files of a split model",
+                "keep the name it came with: NAME-00001-of-0000N.gguf",
             )
         if len(headers) > 1 and (count != len(headers) or position != number):
             raise ModelError(
-                f"{where}: says that it is file {position} of {count} (from 0), by its name {number} of {len(headers)}",
+                f"{where}: holds part {position} of {count} (from 0), by its name {number} of {len(headers)}",
                 "download the set again",
             )
         if _joined(header):
@@ -64,7 +67,10 @@ def check_set(headers: Sequence[RawHeader]) -> None:
     n_tensors = headers[0].metadata.get("split.tensors.count")
     n_found = sum(len(header.tensors) for header in headers)
     if isinstance(n_tensors, int) and len(headers) > 1 and n_tensors != n_found:
-        raise ModelError(f"{display(headers[0].path)}: the files hold {n_found} of {n_tensors} tensors", "download the set again")
+        raise ModelError(
+            f"{display(headers[0].path)}: the files hold {n_found} of {n_tensors} tensors",
+            "download the set again",
+        )
 
 
 def _joined(header: RawHeader) -> bool:

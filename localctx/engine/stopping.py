@@ -38,7 +38,7 @@ class Utf8Stream:
 
 
 class StopMatcher:
-    """Text up to, and without, the stop string that is completed first (the longest of those ending there)."""
+    """Text up to, and without, the stop string that is completed first; of several, the longest."""
 
     def __init__(self, stop: Sequence[str] = ()) -> None:
         self._stop = tuple(marker for marker in stop if marker)

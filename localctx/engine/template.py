@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from localctx.errors import ModelError
+from localctx.engine.sandbox import DEADLINE_S, render_text
+from localctx.engine.sandbox_limits import NO_RETRY, TemplateError
 from localctx.values import Message
 
-__all__ = ["FALLBACK_MARKERS", "NO_RETRY", "Part", "Rendered", "TemplateError", "render", "render_chat"]
+__all__ = ["FALLBACK_MARKERS", "Part", "Rendered", "TemplateError", "render", "render_chat"]
 
 FALLBACK_MARKERS = ("<|im_start|>", "<|im_end|>")
 """Tokens that a vocabulary must have for the ChatML fallback."""
-NO_RETRY = "give another template, or choose another model"
-"""Hint of failures that no other form of the messages can avoid."""
 _BETWEEN_TURNS = "\n\n"
 FOLDED = "the chat template has no system role: the instructions stand at the start of the first user turn"
-
-
-class TemplateError(ModelError):
-    """A chat template that fails, is not allowed to do what it tries, or mishandles the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +49,15 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    bos_token: str
-    eos_token: str
-    add_generation_prompt: bool
+    """What a rendering needs besides the messages. `as_parts`: content as a list of typed parts."""
+
     variables: Mapping[str, Any]
+    deadline: float
     now: datetime | None
+    as_parts: bool = False
 
 
-def render(
+def render(  # noqa: PLR0913  # settings by keyword
     template: str,
     messages: Sequence[Message],
     *,
@@ -75,15 +72,22 @@ def render(
 
     Raises TemplateError when the template fails or some content does not come out once, whole, in order.
     """
-    settings = _Settings(bos_token, eos_token, add_generation_prompt, variables or {}, now)
-    attempts: list[tuple[Sequence[Message], bool, tuple[str, ...]]] = [(messages, False, ())]
-    if any(message.role == "system" for message in messages):
-        attempts.append((_fold_system(messages), False, (FOLDED,)))
-    attempts.append((messages, True, ()))  # templates that want content as a list of parts
+    base = _Settings(
+        {
+            "tools": None,
+            "documents": None,
+            **(variables or {}),
+            "bos_token": bos_token,
+            "eos_token": eos_token,
+            "add_generation_prompt": add_generation_prompt,
+        },
+        time.monotonic() + DEADLINE_S,
+        now,
+    )
     failure: TemplateError | None = None
-    for turns, as_parts, notices in attempts:
+    for turns, settings, notices in _attempts(messages, base):
         try:
-            return Rendered(_render_once(template, turns, as_parts, settings), notices)
+            return Rendered(_render_once(template, turns, settings), notices)
         except TemplateError as error:
             failure = failure or error
             if error.hint == NO_RETRY:
@@ -91,7 +95,19 @@ def render(
     raise failure or TemplateError("no messages to render")
 
 
-def render_chat(
+def _attempts(
+    messages: Sequence[Message], base: _Settings
+) -> Iterator[tuple[Sequence[Message], _Settings, tuple[str, ...]]]:
+    """Forms of the messages that templates want, the usual one first."""
+    yield messages, base, ()
+    if any(message.role == "system" for message in messages):
+        yield _fold_system(messages), base, (FOLDED,)
+    yield messages, replace(base, as_parts=True), ()
+    unset = {name: value for name, value in base.variables.items() if value is not None}
+    yield messages, replace(base, variables=unset), ()  # some test "is defined" where most test for none
+
+
+def render_chat(  # noqa: PLR0913  # settings by keyword
     template: str | None,
     messages: Sequence[Message],
     *,
@@ -159,7 +175,12 @@ def _merge(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def _fold_system(messages: Sequence[Message]) -> list[Message]:
     """The messages with all system text moved to the start of the first user turn."""
-    system = [text for message in messages if message.role == "system" for text in (*message.content, _BETWEEN_TURNS)]
+    system = [
+        text
+        for message in messages
+        if message.role == "system"
+        for text in (*message.content, _BETWEEN_TURNS)
+    ]
     turns = [message for message in messages if message.role != "system"]
     first = next((i for i, message in enumerate(turns) if message.role == "user"), None)
     if first is None:
@@ -168,31 +189,17 @@ def _fold_system(messages: Sequence[Message]) -> list[Message]:
     return turns
 
 
-def _render_once(
-    template: str, messages: Sequence[Message], as_parts: bool, settings: _Settings
-) -> tuple[Part, ...]:
-    from localctx.engine.sandbox import render_text
-
+def _render_once(template: str, messages: Sequence[Message], settings: _Settings) -> tuple[Part, ...]:
     nonce = "z" + secrets.token_hex(12)
     texts: list[str] = []
     turns: list[dict[str, Any]] = []
     for message in messages:
-        names = ""
-        for text in message.content:
-            names += f"{nonce}n{len(texts)}e"
-            texts.append(text)
-        turns.append({"role": message.role, "content": [{"type": "text", "text": names}] if as_parts else names})
-    context = {
-        "tools": None,
-        "documents": None,
-        **settings.variables,
-        "messages": turns,
-        "bos_token": settings.bos_token,
-        "eos_token": settings.eos_token,
-        "add_generation_prompt": settings.add_generation_prompt,
-    }
-    output = render_text(template, context, settings.now)
-    return _split(output, nonce, texts)
+        names = "".join(f"{nonce}n{len(texts) + i}e" for i in range(len(message.content)))
+        texts += message.content
+        content = [{"type": "text", "text": names}] if settings.as_parts else names
+        turns.append({"role": message.role, "content": content})
+    context = {**settings.variables, "messages": turns}
+    return _split(render_text(template, context, settings.deadline, settings.now), nonce, texts)
 
 
 def _split(output: str, nonce: str, texts: Sequence[str]) -> tuple[Part, ...]:
@@ -208,7 +215,11 @@ def _split(output: str, nonce: str, texts: Sequence[str]) -> tuple[Part, ...]:
     parts.append(Part(output[at:], is_content=False))
     if found != list(range(len(texts))):
         lost = sorted(set(range(len(texts))) - set(found))
-        what = f"{len(lost)} of {len(texts)} message texts left out" if lost else "message texts repeated or reordered"
+        what = (
+            f"{len(lost)} of {len(texts)} message texts left out"
+            if lost
+            else "message texts repeated or reordered"
+        )
         raise TemplateError(f"the chat template does not keep the messages: {what}")
     if nonce in "".join(part.text for part in parts if not part.is_content):
         raise TemplateError("the chat template changes message texts")

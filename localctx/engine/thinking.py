@@ -35,6 +35,8 @@ KNOWN_TAGS = (
     ThinkingTags("<seed:think>", "</seed:think>"),
     ThinkingTags("[THINK]", "[/THINK]"),
     ThinkingTags("◁think▷", "◁/think▷"),
+    ThinkingTags("<|channel>thought", "<channel|>"),
+    ThinkingTags("<|inner_prefix|>", "<|inner_suffix|>"),
     ThinkingTags("<thinking>", "</thinking>"),
     DEFAULT_TAGS,
 )
@@ -47,7 +49,7 @@ def detect(template: str | None) -> ThinkingTags:
         return DEFAULT_TAGS
     if _CHANNELS.search(template):
         return KNOWN_TAGS[0]
-    return next((tags for tags in KNOWN_TAGS if tags.close in template), DEFAULT_TAGS)
+    return next((tags for tags in KNOWN_TAGS[1:] if tags.close in template), DEFAULT_TAGS)
 
 
 def starts_open(scaffold: str, tags: ThinkingTags) -> bool:
@@ -83,18 +85,20 @@ class ThinkingSplitter:
             return text, ""
         self._pending += text
         thinking = ""
-        while not self._answering:
+        moved = True
+        while moved:
             if self._inside:
                 more, moved = self._read_block()
                 thinking += more
             else:
                 moved = self._read_border()
-            if not moved:
-                break
-        answer = ""
-        if self._answering:
-            answer, self._pending = self._pending, ""
-        return answer, thinking
+        return self._take_answer(), thinking
+
+    def _take_answer(self) -> str:
+        if not self._answering:
+            return ""
+        answer, self._pending = self._pending, ""
+        return answer
 
     def _read_block(self) -> tuple[str, bool]:
         """Thinking text up to the closing tag, and whether the tag was found."""
@@ -109,7 +113,7 @@ class ThinkingSplitter:
         return text, False
 
     def _read_border(self) -> bool:
-        """Skip what stands between blocks and answer; False when more text is needed."""
+        """Skip what stands between blocks; False when the answer begins or more text is needed."""
         text = self._pending.lstrip()
         marker = next((marker for marker in self._markers if text.startswith(marker)), None)
         if marker is not None:
@@ -122,7 +126,7 @@ class ThinkingSplitter:
         self._answering = True
         if self._after_block:
             self._pending = text
-        return True
+        return False
 
     def finish(self) -> tuple[str, str]:
         """End of the output: (answer, thinking) that was held back."""

@@ -21,7 +21,7 @@ from localctx.values import Block, Scores
 
 __all__ = ["Hits", "LexicalIndex"]
 
-HEADER_WEIGHT = 0.5
+HEADER_WEIGHT = 0.25
 BODY_WEIGHT = 1.0
 BACKGROUND_SHARE = 0.3
 MAX_TERMS = 48

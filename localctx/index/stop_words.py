@@ -5,9 +5,12 @@ The lists are kept apart because one language's stop word is another's subject: 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
-__all__ = ["ASKING_PAIRS", "EVERY_STOP_WORD", "stop_words"]
+__all__ = ["ASKING_PAIRS", "EVERY_STOP_WORD", "likely_language", "stop_words"]
+
+SAMPLE_WORDS = 500
 
 _LISTS = {
     "en": (
@@ -77,8 +80,19 @@ ASKING_PAIRS = frozenset(_PAIRS.split())
 
 def stop_words(words: Iterable[str]) -> frozenset[str]:
     """The list of the language with the most stop words among `words` (folded), English when in doubt."""
+    return _SETS[likely_language(words)[0]]
+
+
+def likely_language(words: Iterable[str]) -> tuple[str, int]:
+    """The language with the most stop words among the first 500 `words` (folded), and how many.
+
+    ("en", 0) when there are none.
+    """
     counts = dict.fromkeys(_SETS, 0)
-    for word in words:
+    for word in itertools.islice(words, SAMPLE_WORDS):
+        if word not in EVERY_STOP_WORD:
+            continue
         for language, members in _SETS.items():
             counts[language] += word in members
-    return _SETS[max(counts, key=lambda language: (counts[language], language == "en"))]
+    language = max(counts, key=lambda language: (counts[language], language == "en"))
+    return language, counts[language]

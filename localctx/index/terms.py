@@ -6,6 +6,7 @@ Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese and Tibetan runs become ove
 
 from __future__ import annotations
 
+import functools
 import itertools
 import unicodedata
 
@@ -28,7 +29,8 @@ UNSPACED = (
 )
 _RUN = regex.compile(rf"[{UNSPACED}]+(?:[\p{{M}}{UNSPACED}])*")
 _CHARACTER = regex.compile(r"\X")
-_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+(?:[’'ʼ][\p{L}]+)?")
+_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
+_SURROGATE = regex.compile(r"[\ud800-\udfff\x00]")
 _COMBINING = regex.compile(r"[\u0300-\u036F]+")
 
 
@@ -42,12 +44,7 @@ def fold(text: str) -> str:
 
 def clean(text: str) -> str:
     """`text` without what SQLite cannot bind or would cut at: lone surrogates and NUL become spaces."""
-    text = text.replace("\x00", " ")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8").replace("?", " ")
-    return text
+    return _SURROGATE.sub(" ", text)
 
 
 def _pairs(run: str) -> list[str]:
@@ -69,12 +66,15 @@ def pair_runs(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The folded words of `text` in order, runs without spaces as pairs (a lone character as itself)."""
+    """The folded words of `text` in order, runs without spaces as pairs (a lone character as itself).
+
+    Apostrophes part words, as they do in the index: "l'homme" is "l", "homme".
+    """
     found: list[str] = []
     for match in _WORD.finditer(fold(text)):
         word = match[0]
         if word.isascii() or not _RUN.search(word):
-            found.append(_without_possessive(word))
+            found.append(word)
             continue
         at = 0
         for run in _RUN.finditer(word):
@@ -88,10 +88,10 @@ def words(text: str) -> list[str]:
     return found
 
 
-def content_words(text: str) -> list[str]:
-    """words() without the stop words of the text's language and without single Latin letters."""
+def content_words(text: str, stops: frozenset[str] | None = None) -> list[str]:
+    """words() without stop words (`stops`, else those of the text's language) and single Latin letters."""
     found = words(text)
-    stops = stop_words(found)
+    stops = stop_words(found) if stops is None else stops
     return [word for word in found if _is_content(word, stops)]
 
 
@@ -99,15 +99,6 @@ def _is_content(word: str, stops: frozenset[str]) -> bool:
     if word in stops or word in ASKING_PAIRS:
         return False
     return len(word) > 1 or not word.isascii() or word.isdecimal()
-
-
-def _without_possessive(word: str) -> str:
-    """`word` up to an apostrophe: "lincoln's" is "lincoln", "don't" is "don"; "o'brien" stays one word."""
-    for mark in ("'", "’", "ʼ"):
-        head, found, tail = word.partition(mark)
-        if found:
-            return head if len(tail) <= 2 else head + tail
-    return word
 
 
 _ENDINGS = (
@@ -118,6 +109,7 @@ _ENDINGS = (
 _MIN_STEM = 4
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """A light English stem: plural, -ing, -ed and -ly endings and the e or doubled letter they hide.
 

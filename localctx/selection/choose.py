@@ -58,6 +58,7 @@ def choose(
     *,
     budget_tokens: int,
     max_blocks: int = 8,
+    header_tokens: int = 0,
     text_keys: Sequence[Hashable] | None = None,
     floor_share: float = 0.3,
     neighbour_share: float = 0.15,
@@ -65,7 +66,7 @@ def choose(
 ) -> Selection:
     """The best blocks that fit `budget_tokens`, at most `max_blocks`, in document order.
 
-    n_tokens[i] is what block i costs in the context, its header line included. A block must score at least
+    A block costs its n_tokens and `header_tokens` for its header line. A block must score at least
     `floor_share` of the best one; the block before or after a chosen one `neighbour_share`; a chosen block of
     fewer than `short_tokens` (a heading, a question) brings the one after it along. Blocks with equal
     `text_keys` enter once, as their best-scored, then first one. A block too large for what is left is passed
@@ -78,7 +79,8 @@ def choose(
     if best <= 0:
         return Selection((), 0, "no evidence")
     ranking = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
-    taken = _Taken(values, n_tokens, text_keys, budget_tokens, max_blocks)
+    costs = [n + header_tokens for n in n_tokens]
+    taken = _Taken(values, costs, text_keys, budget_tokens, max_blocks)
     for index in ranking:
         if values[index] < floor_share * best:
             break

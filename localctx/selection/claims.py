@@ -13,7 +13,7 @@ from typing import Literal
 import regex
 
 from localctx.index.query import quoted_phrases_at
-from localctx.index.stop_words import EVERY_STOP_WORD
+from localctx.index.stop_words import EVERY_STOP_WORD, likely_language
 from localctx.index.terms import fold
 from localctx.selection.numbers import numbers
 
@@ -25,6 +25,7 @@ SPELLED_FROM = 13
 TITLE_CASE_SHARE = 0.7
 NOUN_CAPITALS_SHARE = 0.22
 NOUN_CAPITALS_MIN_WORDS = 25
+GERMAN_STOP_WORDS = 2
 
 _MASKED = regex.compile(
     r"^[ \t]*(?:\(?\p{Nd}{1,3}[.)]|[-*•‣–—])[ \t]+"  # list markers
@@ -40,9 +41,9 @@ _NAME = regex.compile(
     rf"(?<![\p{{L}}\p{{N}}])(?:{_INITIAL}|{_CAPITAL})"
     rf"(?:[ \u00A0]+(?:{_JOINER}[ \u00A0]+)?(?:{_INITIAL}|{_CAPITAL}))*(?![\p{{L}}\p{{Nd}}])"
 )
-_EAST_ASIAN_NAME = regex.compile(
-    r"\p{Han}{1,8}(?:[·・]\p{Han}{1,8})+|[\p{Katakana}ー]{3,}(?:[・=][\p{Katakana}ー]+)*"
-)
+_HAN_NAME = regex.compile(r"\p{Han}{1,8}(?:[·・]\p{Han}{1,8})+")
+_KATAKANA_NAME = regex.compile(r"[\p{Katakana}ー]{3,}(?:[・=][\p{Katakana}ー]+)*")
+_TWO_CAPITALS = regex.compile(r"\p{Lu}[\p{L}\p{M}.]*[ \u00A0]+\p{Lu}")
 _CODE = regex.compile(
     r"(?<![\p{Lu}\p{Ll}\p{Nd}_])[\p{Lu}\p{Ll}\p{Nd}_]+(?:[-./:\#+][\p{Lu}\p{Ll}\p{Nd}_]+)*(?![\p{Lu}\p{Ll}\p{Nd}])"
 )
@@ -131,14 +132,20 @@ def _codes(text: str) -> Iterator[Claim]:
 
 def _names(text: str) -> Iterator[Claim]:
     """Proper names."""
-    for match in _EAST_ASIAN_NAME.finditer(text):
+    for match in _KATAKANA_NAME.finditer(text):
         yield Claim("name", match[0], match.start(), match.end(), fold(match[0]))
+    for match in _HAN_NAME.finditer(text):
+        # Where a Han name begins and ends cannot be seen: two characters on each side of the dots count.
+        first, *middle, last = regex.split("[·・]", match[0])
+        key = "·".join([first[-2:], *middle, last[:2]])
+        yield Claim("name", match[0], match.start(), match.end(), fold(key))
     headings = _title_case_lines(text)
     candidates: list[tuple[int, int, bool]] = []
     for match in _NAME.finditer(text):
         if not any(start <= match.start() < end for start, end in headings):
             starts = _starts_sentence(text, match.start())
-            candidates.append((_after_openers(text, match, starts), match.end(), starts))
+            start = _after_openers(text, match, starts)
+            candidates.append((start, match.end(), starts and start == match.start()))
     inside = {fold(text[start:end]) for start, end, starts in candidates if not starts}
     nouns = _writes_nouns_with_capitals(text, sum(not starts for _, _, starts in candidates))
     for start, end, starts in candidates:
@@ -178,9 +185,8 @@ def _after_openers(text: str, match: regex.Match[str], starts: bool) -> int:
 
 def _is_name(name: str, starts_sentence: bool, also_inside: bool, nouns: bool) -> bool:
     """Whether a capitalised sequence is taken for a proper name."""
-    parts = name.split()
-    if len(parts) > 1:
-        return True
+    if len(name.split()) > 1:
+        return not nouns or _TWO_CAPITALS.search(name) is not None
     if len(name) < 2 or fold(name) in _TITLES or name in ("I", "I'm", "I'll", "I've", "OK"):
         return False
     if name.isupper() and name.isalpha():
@@ -204,6 +210,9 @@ def _title_case_lines(text: str) -> list[tuple[int, int]]:
 
 
 def _writes_nouns_with_capitals(text: str, n_inside: int) -> bool:
-    """Whether so many words within sentences are capitalised that capitals do not mark names (German)."""
-    n_words = len(_WORD.findall(text))
-    return n_words >= NOUN_CAPITALS_MIN_WORDS and n_inside > NOUN_CAPITALS_SHARE * n_words
+    """Whether capitals mark no names: the text is German, or many words within sentences have one."""
+    found = _WORD.findall(text)
+    language, n_stop_words = likely_language(map(fold, found))
+    if language == "de" and n_stop_words >= GERMAN_STOP_WORDS:
+        return True
+    return len(found) >= NOUN_CAPITALS_MIN_WORDS and n_inside > NOUN_CAPITALS_SHARE * len(found)

@@ -7,13 +7,14 @@ names in Cyrillic and Greek by their stems, since they inflect.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
 from localctx.index.terms import fold
 from localctx.selection.claims import Claim, claims
-from localctx.selection.numbers import numbers
+from localctx.selection.numbers import figures, spelled_like
 
 __all__ = ["unsupported", "without_evidence"]
 
@@ -23,8 +24,9 @@ MAX_CLAIM_CHARACTERS = 400
 STEM_CUT = 2
 MIN_STEM = 4
 
-_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+")
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_WORD_CHARACTER = regex.compile(r"[\p{L}\p{N}\p{M}]")
+_LETTERS_OR_DIGITS = regex.compile(r"\p{L}+|\p{Nd}+")
 _INFLECTED = regex.compile(r"[\p{Cyrillic}\p{Greek}]")
 _JOINER_WORDS = "of the de del la le du des di da do dos von van der den zu bin al y и"
 _JOINERS = frozenset(_JOINER_WORDS.split())
@@ -56,9 +58,10 @@ def without_evidence(
 
 def _strike(pending: dict[Claim, None], text: str) -> None:
     """Remove the claims that `text` holds."""
-    if any(claim.kind == "number" for claim in pending):
+    wanted = {claim.key for claim in pending if claim.kind == "number"}
+    if wanted:
         values: set[str] = set()
-        for number in numbers(text):
+        for number in itertools.chain(figures(text), spelled_like(wanted, text)):
             values.add(number.key)
             values.update(number.parts)
         for claim in [c for c in pending if c.kind == "number" and c.key in values]:
@@ -69,29 +72,41 @@ def _strike(pending: dict[Claim, None], text: str) -> None:
             del pending[claim]
 
 
+class _Flattening(dict[int, str]):
+    """For str.translate: letters, digits and marks stay, all else is a space; unspaced scripts character by
+    character, so that a claim is found inside a run of them. Filled as characters are met.
+    """
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if _UNSPACED.match(character):
+            character = f" {character} "
+        elif not _WORD_CHARACTER.match(character):
+            character = " "
+        self[code] = character
+        return character
+
+
+_FLATTENING = _Flattening()
+
+
 def _flat(text: str) -> str:
     """The folded words of `text`, one space between and round them."""
-    return f" {' '.join(_TOKEN.findall(fold(text)))} "
-
-
-def _bounded(words: str) -> str:
-    """`words` with the spaces that keep it from matching inside longer words; unspaced scripts go without."""
-    left = "" if _UNSPACED.match(words[0]) else " "
-    right = "" if _UNSPACED.match(words[-1]) else " "
-    return f"{left}{words}{right}"
+    return f" {' '.join(fold(text).translate(_FLATTENING).split())} "
 
 
 def _holds(flat: str, claim: Claim) -> bool:
     """Whether the flattened text holds the claim."""
     key = claim.key[:MAX_CLAIM_CHARACTERS]
     if claim.kind == "quote":
-        parts = [" ".join(_TOKEN.findall(part)) for part in _ELLIPSIS.split(key)]
-        return all(_bounded(part) in flat for part in parts if part)
-    words = _TOKEN.findall(key)
+        parts = [_flat(part) for part in _ELLIPSIS.split(key)]
+        return all(part in flat for part in parts if not part.isspace())
+    words = _flat(key).split()
     if not words:
         return True
     if claim.kind == "code":
-        return any(_bounded(form) in flat for form in {" ".join(words), "".join(words)})
+        forms = (" ".join(words), "".join(words), " ".join(_LETTERS_OR_DIGITS.findall(key)))
+        return any(f" {form} " in flat for form in forms)
     return _holds_name(flat, words)
 
 
@@ -113,14 +128,13 @@ def _holds_name(flat: str, words: Sequence[str]) -> bool:
 def _holds_run(flat: str, words: Sequence[str]) -> bool:
     """Whether the words stand in a row, inflection and one initial between them allowed."""
     joined = " ".join(words)
-    endings = {joined, f"{joined}s", joined.removesuffix("s")}
-    if any(_bounded(form) in flat for form in endings if form):
+    if any(f" {form} " in flat for form in (joined, f"{joined}s", joined.removesuffix("s")) if form):
         return True
     if _INFLECTED.search(joined):
         stems = [_stem(word) for word in words]
         pattern = " ".join(rf"{regex.escape(stem)}\p{{L}}{{0,4}}" for stem in stems)
         return stems[0] in flat and regex.search(f" {pattern} ", flat) is not None
-    if len(words) > 1 and all(word in flat for word in words):
+    if len(words) > 1 and all(f" {word} " in flat for word in words):
         pattern = r" (?:\p{L} )?".join(map(regex.escape, words))
         return regex.search(f" {pattern} ", flat) is not None
     return False

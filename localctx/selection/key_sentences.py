@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import regex
 import sentencex
 
-from localctx.index.terms import content_words, stem
+from localctx.index.stop_words import stop_words
+from localctx.index.terms import content_words, stem, words
 
 __all__ = ["Sentence", "key_sentences", "sentences"]
 
@@ -22,10 +23,11 @@ MAX_SENTENCE_CHARACTERS = 600
 LONG_CHARACTERS = 320
 MIN_WORDS = 4
 MAX_SENTENCES = 4000
+LANGUAGE_CHARACTERS = 4000
 REDUNDANCY_WEIGHT = 0.45
 DUPLICATE_COSINE = 0.8
 POSITION_BONUS = 0.25
-FOCUS_WEIGHT = 1.5
+FOCUS_WEIGHT = 4.0
 
 _GAP = regex.compile(r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])")
 _ENDS = regex.compile(r"[.!?…。！？؟।։]['\"”’」』)\]]*\s*$")
@@ -97,11 +99,13 @@ def key_sentences(
     if len(candidates) > MAX_SENTENCES:
         step = len(candidates) / MAX_SENTENCES
         candidates = [candidates[int(place * step)] for place in range(MAX_SENTENCES)]
-    good = [sentence for sentence in candidates if _is_prose(sentence.text)]
+    stops = stop_words(words(text[:LANGUAGE_CHARACTERS]))
+    terms = {sentence: content_words(sentence.text, stops) for sentence in candidates}
+    good = [s for s in candidates if len(terms[s]) >= MIN_WORDS and _is_prose(s.text)]
     if len(good) < n:
         rest = [s for s in candidates if s not in set(good) and _LETTER.search(s.text)]
         good = sorted([*good, *rest[: n - len(good)]], key=lambda s: s.start) or candidates[:n]
-    vectors = _vectors([sentence.text for sentence in good])
+    vectors = _vectors([terms[sentence] for sentence in good])
     relevance = _relevance(good, vectors, focus)
     chosen = _diverse(vectors, relevance, n)
     best = max((relevance[place] for place in chosen), default=0.0) or 1.0
@@ -112,26 +116,24 @@ def key_sentences(
 
 
 def _is_prose(sentence: str) -> bool:
-    """Whether it reads as a sentence: ends like one, mostly letters, neither table row nor boilerplate."""
+    """Whether it reads as a sentence: mostly letters, with a beginning and an end, no table row or notice."""
     n_letters = len(_LETTER.findall(sentence))
-    n_visible = sum(not c.isspace() for c in sentence)
+    n_visible = len("".join(sentence.split()))
     if n_letters < 0.6 * n_visible or len(sentence) >= MAX_SENTENCE_CHARACTERS - 40:
         return False
-    if not _ENDS.search(sentence):
+    if not _ENDS.search(sentence) or sentence[0].islower():
         return False
-    if len(_CELLS.findall(sentence)) > 2 or _BOILERPLATE.search(sentence):
-        return False
-    return len(content_words(sentence)) >= MIN_WORDS
+    return len(_CELLS.findall(sentence)) <= 2 and not _BOILERPLATE.search(sentence)
 
 
-def _vectors(texts: Sequence[str]) -> list[dict[str, float]]:
-    """Unit TF-IDF vectors of the sentences, sparse."""
-    counts = [Counter(map(stem, content_words(text))) for text in texts]
+def _vectors(sentences_terms: Sequence[Sequence[str]]) -> list[dict[str, float]]:
+    """Unit TF-IDF vectors of the sentences' words, sparse."""
+    counts = [Counter(map(stem, terms)) for terms in sentences_terms]
     n_holding = Counter(term for count in counts for term in count)
     vectors = []
     for count in counts:
         weights = {
-            term: (1 + math.log(times)) * math.log(1 + len(texts) / n_holding[term])
+            term: (1 + math.log(times)) * math.log(1 + len(counts) / n_holding[term])
             for term, times in count.items()
         }
         norm = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0

@@ -7,13 +7,13 @@ currencies and ordinal endings are not part of the key: "25%" and "25 percent" a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
 import regex
 
-__all__ = ["Number", "numbers"]
+__all__ = ["Number", "figures", "numbers", "spelled_like"]
 
 MAX_DIGITS = 40
 SPACES = " \u00a0\u2009\u202f"
@@ -33,7 +33,7 @@ _SCALE_PATTERN = "|".join(
     f"(?P<s{power}_{place}>{words})" for place, (words, power) in enumerate(_SCALES.items())
 )
 _DIGITS = regex.compile(
-    r"(?<![\p{Latin}\p{Greek}\p{Cyrillic}\p{Nd}_])"
+    r"(?<![\p{Latin}\p{Greek}\p{Cyrillic}\p{Nd}])"
     rf"(?:(?P<grouped>\p{{Nd}}{{1,3}}(?P<mark>[,.'’{SPACES}])\p{{Nd}}{{3}}(?:(?P=mark)\p{{Nd}}{{3}})*(?!\p{{Nd}})"
     r"(?:(?!(?P=mark))[.,]\p{Nd}+)?)"
     r"|(?P<version>\p{Nd}+(?:\.\p{Nd}+){2,})"
@@ -71,7 +71,7 @@ _SPELLED_PART = regex.compile(_SPELLED_WORD, regex.IGNORECASE)
 _HAN_DIGITS = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _HAN_SMALL = {"十": 10, "百": 100, "千": 1000}
 _HAN_LARGE = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
-_HAN = regex.compile(f"[{''.join([*_HAN_DIGITS, *_HAN_SMALL, *_HAN_LARGE])}]+")
+_HAN = regex.compile(rf"(?<!\p{{Nd}})[{''.join([*_HAN_DIGITS, *_HAN_SMALL, *_HAN_LARGE])}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,52 @@ class Number:
 
 
 def numbers(text: str) -> Iterator[Number]:
-    """Every number in `text`: digits of any script, then English words, then Chinese numerals."""
+    """Every number in `text`: digits of any script and Chinese numerals, then English words."""
+    yield from figures(text)
+    for match in _SPELLED.finditer(text):
+        yield _from_words(match)
+
+
+def figures(text: str) -> Iterator[Number]:
+    """The numbers written in digits of any script or in Chinese numerals."""
     for match in _DIGITS.finditer(text):
         yield _from_digits(match)
-    for match in _SPELLED.finditer(text):
-        yield from _from_words(match)
     if not text.isascii():
         for match in _HAN.finditer(text):
             if (value := _from_han(match[0])) is not None:
                 yield Number(str(value), match.start(), match.end(), spelled=True)
+
+
+def spelled_like(keys: Iterable[str], text: str) -> Iterator[Number]:
+    """The numbers in English words that begin as one of `keys` (canonical values) would be spelled.
+
+    Much faster than numbers() on long texts: only places with the right first word are looked at.
+    """
+    first = sorted({word for key in keys for word in _first_words(key)})
+    if not first:
+        return
+    text = text.lower()
+    for match in regex.finditer(rf"\b(?:{'|'.join(first)})", text):
+        spelled = _SPELLED.match(text, match.start())
+        if spelled is not None:
+            yield _from_words(spelled)
+
+
+def _first_words(key: str) -> set[str]:
+    """The words with which the spelling of a whole number may begin: 1863 with "eighteen" or "one"."""
+    if not key.isdecimal() or len(key) > 15:
+        return set()
+    value = int(key)
+    readings = {value, value // 100} if 1000 < value < 10_000 else {value}
+    found: set[str] = set()
+    for reading in readings:
+        group = int(f"{reading:,}".partition(",")[0])
+        leading = group // 100 if group >= 100 else group
+        leading = leading // 10 * 10 if leading >= 20 else leading
+        found.update(word for word, unit in _UNITS.items() if unit == leading)
+        if leading == 1:
+            found.add(r"an?\s+(?=hundred|thousand|million|billion|trillion)")
+    return found
 
 
 def _canonical(value: Decimal) -> str:
@@ -140,8 +177,8 @@ def _from_digits(match: regex.Match[str]) -> Number:
     return Number(_canonical(value.scaleb(power)), start, end, parts=(_canonical(value), *parts))
 
 
-def _from_words(match: regex.Match[str]) -> Iterator[Number]:
-    """The numbers of a run of English number words; "nineteen forty-five" is also 1945."""
+def _from_words(match: regex.Match[str]) -> Number:
+    """The number that a run of English number words states; "nineteen forty-five" is 1945."""
     values: list[int] = []
     total = group = 0
     last: int | None = None  # the word before, as a value, within one number
@@ -166,12 +203,15 @@ def _from_words(match: regex.Match[str]) -> Iterator[Number]:
     if len(values) == 2 and all(10 <= value < 100 for value in values):
         parts = (*map(str, values),)
         values = [values[0] * 100 + values[1]]
-    yield Number(str(values[0]), *match.span(), spelled=True, parts=parts)
+    return Number(str(values[0]), *match.span(), spelled=True, parts=parts)
 
 
 def _from_han(text: str) -> int | None:
-    """The value of Chinese numerals; a bare row of digits ("一九四九") is read digit by digit."""
-    if len(text) > MAX_DIGITS:
+    """The value of Chinese numerals; a bare row of digits ("一九四九") is read digit by digit.
+
+    None for a lone hundred or more: without a figure it is part of a word.
+    """
+    if len(text) > MAX_DIGITS or (len(text) == 1 and text not in _HAN_DIGITS and text != "十"):
         return None
     if all(sign in _HAN_DIGITS for sign in text):
         return int("".join(str(_HAN_DIGITS[sign]) for sign in text))

@@ -4,11 +4,12 @@ The rule, in this order:
 
 1. The answer says that the text does not say ("not mentioned", "I don't know" …), or is empty: "none".
 2. The question names something (a name, number, quotation, code word) that the whole document lacks, or at
-   least two thirds of its content words occur nowhere in it: "none". `absent` is what the caller looked up.
+   least three quarters of its content words occur nowhere in it: "none". `absent` says what is lacking.
 3. Of the answer's content words that the question does not hold already, the share found in the attended
-   passages, names and numbers twice, decides: at least 0.75 with every number, name and quotation found is
-   "supported", under 0.4 is "none", else "partial". An answer of words of the question alone ("Yes.") is
-   "partial" when some passage holds most of the question's words, else "none".
+   passages, names twice and numbers by value, decides: at least 0.75 with every number, name and quotation
+   found is "supported", under 0.4 is "none", else "partial". An answer of words of the question alone
+   ("Yes.") is "partial" when the passages hold most of the question's words, else "none".
+   Where question and answer are in another language than the passages, words cannot be compared: "partial".
 4. "supported" also needs one place (three sentences in a row) that holds a third of the answer's words and,
    where the question has any, a word of the question.
 
@@ -19,12 +20,15 @@ judged by their sense. Stemming is English.
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Literal
 
 import regex
 
-from localctx.index.terms import content_words, stem
+from localctx.index.stop_words import likely_language
+from localctx.index.terms import content_words, stem, words
 from localctx.selection.claims import claims
 from localctx.selection.evidence import without_evidence
 from localctx.selection.key_sentences import sentences
@@ -35,10 +39,12 @@ Verdict = Literal["supported", "partial", "none"]
 
 SUPPORTED_SHARE = 0.75
 NONE_SHARE = 0.4
-ABSENT_SHARE = 2 / 3
+ABSENT_SHARE = 0.75
 PLACE_SHARE = 1 / 3
 PLACE_SENTENCES = 3
 REFUSAL_CHARACTERS = 400
+TONGUE_CHARACTERS = 4000
+TONGUE_STOP_WORDS = 3
 
 _SUBJECT = (
     r"(?:the\s+|this\s+|provided\s+|given\s+)+(?:text|document|passage|context|excerpt|article|report|author|source"
@@ -63,6 +69,7 @@ _REFUSAL = regex.compile(
     r"|언급(?:되지|이\s*없)|나와\s*있지\s*않",
     regex.IGNORECASE,
 )
+_BARE = frozenset(("yes", "no", "ja", "nein", "oui", "non", "sí", "si", "sim", "да", "нет", "true", "false"))
 
 
 def says_not_found(answer: str) -> bool:
@@ -78,14 +85,20 @@ def support(
     absent: the question's content words that occur nowhere in the whole document, as
     `LexicalIndex.absent(question)` gives them.
     """
-    if says_not_found(answer) or _asks_beyond(question, absent):
+    if says_not_found(answer):
+        return "none"
+    tongue = _tongue(f"{question} {answer}")
+    if tongue and (others := _tongue("\n".join(passages))) and tongue != others:
+        return "partial"
+    if _asks_beyond(question, absent):
         return "none"
     asked = set(map(stem, content_words(question)))
-    new = [word for word in dict.fromkeys(map(stem, content_words(answer))) if word not in asked]
+    said = dict.fromkeys(map(stem, content_words(answer)))
+    new = [word for word in said if not (word in asked or word in _BARE or word[0].isdecimal())]
     held = set(map(stem, content_words("\n".join(passages))))
-    if not new:
-        return "partial" if asked and len(asked & held) >= SUPPORTED_SHARE * len(asked) else "none"
     found = claims(answer)
+    if not new and not found:
+        return "partial" if asked and len(asked & held) >= SUPPORTED_SHARE * len(asked) else "none"
     missing = without_evidence(found, passages, question)
     total = len(new) + len(found)
     share = (sum(word in held for word in new) + len(found) - len(missing)) / total
@@ -105,6 +118,17 @@ def _asks_beyond(question: str, absent: Collection[str]) -> bool:
         return True
     asked = set(content_words(question))
     return len(asked & lacking) >= ABSENT_SHARE * len(asked)
+
+
+def _tongue(text: str) -> str:
+    """The script of most letters or, for Latin ones, the likely language; "" when it cannot be told."""
+    text = text[:TONGUE_CHARACTERS]
+    scripts = Counter(unicodedata.name(c, "?").partition(" ")[0] for c in text if c.isalpha())
+    script = max(scripts, key=lambda name: scripts[name], default="")
+    if script != "LATIN":
+        return script
+    language, n_found = likely_language(words(text))
+    return language if n_found >= TONGUE_STOP_WORDS else ""
 
 
 def _has_place(new: set[str], asked: set[str], passages: Sequence[str], language: str) -> bool:

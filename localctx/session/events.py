@@ -1,17 +1,19 @@
-"""What a running verb tells its caller, in order: Overview, Planned, Progress and SectionDone, Text, Finished.
+"""What a running verb tells its caller, in order: Overview, Planned, SectionDone, Text, Finished.
 
-A renderer shows them, a program may ignore all but the last.
+A renderer shows them, a program may ignore all but the last. Progress goes to a listener instead, since it
+must be told while a step is still computing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from localctx.session.answer import Answer
 from localctx.values import Section, Strategy
 
-__all__ = ["Event", "Finished", "Notice", "Overview", "Planned", "Progress", "SectionDone", "Text"]
+__all__ = ["Event", "Finished", "Listener", "Notice", "Overview", "Planned", "Progress", "SectionDone", "Text", "ignore_progress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +80,9 @@ class Finished:
     answer: Answer
 
 
-Event: TypeAlias = Overview | Planned | Progress | SectionDone | Notice | Text | Finished
+Event: TypeAlias = Overview | Planned | SectionDone | Notice | Text | Finished
+Listener: TypeAlias = Callable[[Progress], None]
+
+
+def ignore_progress(_: Progress) -> None:
+    """The listener of callers that show none."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localctx.blocks import split
@@ -50,19 +50,13 @@ class Reading:
         self._ends = array("q")
         self._n_tokens = array("q")
 
-    def read(self, tokenize: Tokenizer, on_progress: Callable[[int, int], None] | None = None) -> Iterator[Block]:
-        """Cut the document, yielding each block once while its span and token count are kept.
-
-        on_progress counts code points.
-        """
+    def read(self, tokenize: Tokenizer) -> Iterator[Block]:
+        """Cut the document, yielding each block once while its span and token count are kept."""
         document = self.document
-        total = document.text.n_code_points
         for block in split(document.text, tokenize, pages=document.pages, sections=document.sections):
             self._starts.append(block.start)
             self._ends.append(block.end)
             self._n_tokens.append(block.n_tokens)
-            if on_progress is not None:
-                on_progress(block.end, total)
             yield block
 
     def estimate_tokens(self, tokenize: Tokenizer) -> int:

@@ -7,6 +7,7 @@ successor, so that the model says exactly what a test wants).
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,21 +25,26 @@ CHATML = (
 LLAMA2_LIKE = (
     "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}"
     "[INST] {{ message['content'] }} [/INST]{% elif message['role'] == 'assistant' %}"
-    " {{ message['content'] }}{{ eos_token }}{% else %}<<SYS>>{{ message['content'] }}<</SYS>>{% endif %}{% endfor %}"
+    " {{ message['content'] }}{{ eos_token }}{% else %}<<SYS>>{{ message['content'] }}<</SYS>>{% endif %}"
+    "{% endfor %}"
 )
 GEMMA_LIKE = (
-    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
-    "{% endif %}{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] | trim }}"
-    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>model\n{% endif %}"
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}"
+    "{{ raise_exception('System role not supported') }}{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{{ message['content'] | trim }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>model\n{% endif %}"
 )
 
 TRAINING_TEXT = """
-The harbour of the old town lies open to the west, and the ships that come in the evening bring salt, rope and news.
-A clerk writes down the name of each ship, the day it came, the goods it carried and the price that was paid for them.
-In the year 1842 the council built a new wall round the harbour; the stones came from the hill behind the church.
-When the water is low, children walk over the sand to the island and look for shells, glass and small green crabs.
-What was the net revenue of the company in the second quarter, and how does it compare with the year before it?
-The document says that the agreement ends after three years unless one of the parties gives notice in writing.
+The harbour of the old town lies open to the west, and the ships that come in the evening bring
+salt, rope and news. A clerk writes down the name of each ship, the day it came, the goods it
+carried and the price that was paid for them. In the year 1842 the council built a new wall round
+the harbour; the stones came from the hill behind the church. When the water is low, children walk
+over the sand to the island and look for shells, glass and small green crabs. What was the net
+revenue of the company in the second quarter, and how does it compare with the year before it? The
+document says that the agreement ends after three years unless one of the parties gives notice in
+writing.
 """
 
 
@@ -89,7 +95,7 @@ def _learn_merges(text: str, n_merges: int) -> list[tuple[str, str]]:
     for _ in range(n_merges):
         pairs: collections.Counter[tuple[str, str]] = collections.Counter()
         for word, n in words.items():
-            for pair in zip(word, word[1:], strict=False):
+            for pair in itertools.pairwise(word):
                 pairs[pair] += n
         if not pairs:
             break
@@ -110,7 +116,7 @@ def _merge(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
 
 
 def bpe_vocabulary(extra: Sequence[bytes] = (), *, bos: str = "", n_merges: int = 250) -> Vocabulary:
-    """256 byte tokens, learnt merges, `extra` pieces no merge leads to, ChatML's tokens and "<think>" tags."""
+    """256 byte tokens, learnt merges, `extra` pieces no merge leads to, ChatML's tokens, "<think>"."""
     merges = _learn_merges(TRAINING_TEXT, n_merges)
     tokens = list(BYTE_CHARACTERS.values()) + [a + b for a, b in merges]
     tokens = list(dict.fromkeys([*tokens, *map(spell, extra)]))
@@ -135,7 +141,7 @@ def spm_vocabulary() -> Vocabulary:
     tokens += [f"<0x{byte:02X}>" for byte in range(256)]
     types += [BYTE] * 256
     scores += [0.0] * 256
-    letters = sorted(set(TRAINING_TEXT) - {"\n", " "}) + ["▁"]
+    letters = [*sorted(set(TRAINING_TEXT) - {"\n", " "}), "▁"]
     merges = _learn_merges(TRAINING_TEXT, 150)
     pieces = [(a + b).replace(BYTE_CHARACTERS[32], "▁") for a, b in merges]
     for rank, piece in enumerate(dict.fromkeys([*pieces, *letters])):
@@ -171,7 +177,9 @@ def write_tiny_gguf(
     seed: int = 7,
 ) -> Path:
     """Write the file and return its path; `script` maps each token id to the one that follows it."""
-    shape = Shape() if script is None else Shape(n_embd=-(-len(vocabulary.tokens) // 64) * 64, n_ff=64, n_layer=1)
+    shape = (
+        Shape() if script is None else Shape(n_embd=-(-len(vocabulary.tokens) // 64) * 64, n_ff=64, n_layer=1)
+    )
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny-{architecture}")
     writer.add_context_length(n_ctx_train)

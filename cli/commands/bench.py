@@ -1,0 +1,90 @@
+"""`localctx bench document|faithfulness`: measurements with their baselines, on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from localctx.cli.options import LaterOptions, OutputOptions, RunOptions, with_options
+from localctx.errors import NotYetAvailable
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group to the app."""
+    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Measure speed and faithfulness here.")
+    group.command("document")(with_options(document))
+    group.command("faithfulness")(with_options(faithfulness))
+    for name in ("summary", "prefill", "ask", "decode", "codec", "load", "compare"):
+        group.command(name, help="Later version.")(_refuse(name))
+    app.add_typer(group, name="bench")
+
+
+def _refuse(name: str):  # type: ignore[no-untyped-def]  # Typer reads the inner signature
+    def command(arguments: list[str] | None = typer.Argument(None, metavar="...")) -> None:
+        raise NotYetAvailable(f"`localctx bench {name}` is not available yet in this version")
+
+    return command
+
+
+def document(
+    output: OutputOptions,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="pdf, open, stream or xml; repeatable.")
+    ] = None,
+    scale: Annotated[float, typer.Option("--scale", metavar="X", help="Size of the inputs, 1 = full.")] = 1.0,
+) -> None:
+    """Measure document handling: a 2,500-page PDF, a 1 GB text, a 4 GB XML under a 1 GB address space."""
+    from dataclasses import asdict
+
+    from localctx.bench.document import run as measure
+    from localctx.cli.render import print_json, print_line
+
+    results = []
+    for result in measure(scale=scale, only=only):
+        results.append(asdict(result))
+        if not output.json:
+            print_line(result.line)
+    if output.json:
+        print_json({"schema": "localctx.bench.document/1", "results": results})
+
+
+def faithfulness(
+    run: RunOptions,
+    later: LaterOptions,
+    output: OutputOptions,
+    texts: Annotated[
+        str | None, typer.Option("--texts", metavar="DIR", help="Ten or so texts (default: cut from the sample).")
+    ] = None,
+    sample: Annotated[
+        str, typer.Option("--sample", metavar="FILE", help="Document that the texts are cut from.")
+    ] = "docs/samples/state-of-the-union.pdf",
+    modes: Annotated[
+        list[str] | None, typer.Option("--mode", metavar="MODE", help="map-reduce, condense, exact, plain-prompt.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", metavar="N", help="Texts cut from the sample.")] = 10,
+) -> None:
+    """Share of numbers and names in summaries that stand in the source, for each mode."""
+    from localctx.api import open_model_for, settings_for
+    from localctx.bench.faithfulness_modes import MODES, measure
+    from localctx.cli.render import note, print_json, print_line, silent
+
+    later.refuse_given()
+    settings, _ = settings_for(run.flags(), run.config)
+    model = open_model_for(settings)
+    try:
+        say = silent if output.quiet else note
+        report = measure(model, settings, texts, sample, modes or list(MODES), count, say)
+    finally:
+        model.close()
+    if output.json:
+        print_json(report.as_json())
+        return
+    print_line(f"{'mode':<14}{'claims':>8}{'held':>8}{'share':>8}{'worst':>8}{'words':>8}{'seconds':>9}")
+    for row in report.modes:
+        share = f"{row.share:.1%}" if row.share is not None else "–"
+        worst = f"{row.worst_share:.1%}" if row.worst_share is not None else "–"
+        counts = f"{row.n_claims:>8}{row.n_supported:>8}{share:>8}{worst:>8}"
+        print_line(f"{row.mode:<14}{counts}{row.n_words:>8}{row.seconds:>9.1f}")

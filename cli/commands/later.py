@@ -1,0 +1,39 @@
+"""Promised commands that this version does not have: each says so and exits with 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from localctx.errors import NotYetAvailable
+
+__all__ = ["register"]
+
+COMMANDS = {
+    "chat": "Talk with documents (later version).",
+    "batch": "Answer a file of questions (later version).",
+    "compare": "Two documents clause by clause (later version).",
+    "extract": "Every record that matches a schema (later version).",
+    "index": "Prefill into the store now (later version).",
+    "truncate": "Shorten a text to a token budget (later version).",
+    "plan": "Strategy, minutes and memory before a run (later version).",
+    "store": "What the store holds (later version).",
+    "verify": "Correctness gate of a model (later version).",
+    "eval": "Long-context evaluations (later version).",
+    "serve": "OpenAI-compatible server (later version).",
+    "log": "Past questions and answers (later version).",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    for name, text in COMMANDS.items():
+        app.command(name, help=text, context_settings={"ignore_unknown_options": True})(_refuse(name))
+
+
+def _refuse(name: str) -> Callable[[list[str] | None], None]:
+    def command(arguments: list[str] | None = typer.Argument(None, metavar="...")) -> None:
+        raise NotYetAvailable(f"`localctx {name}` is not available yet in this version", "localctx --help")
+
+    return command

@@ -1,0 +1,244 @@
+"""Everything that is shown: answers to standard output, the rest to standard error. The only user of rich.
+
+Progress and colour appear only where standard error is a terminal; NO_COLOR is respected.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from localctx.session.events import Event, Finished, Notice, Overview, Planned, Progress, SectionDone, Text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as ProgressBars
+    from rich.progress import TaskID
+
+    from localctx.doctor import Finding
+    from localctx.registry import ListedModel
+    from localctx.session.answer import Answer
+
+__all__ = [
+    "Reporter",
+    "note",
+    "print_facts",
+    "print_finding",
+    "print_json",
+    "print_line",
+    "print_model",
+    "silent",
+]
+
+OUTLINE_LINES = 12
+
+
+def print_line(text: str) -> None:
+    """A line of the command's result."""
+    print(text)  # noqa: T201
+
+
+def print_json(value: object) -> None:
+    """The command's result as one JSON object on one line."""
+    print(json.dumps(value, ensure_ascii=False))  # noqa: T201
+
+
+def note(text: str) -> None:
+    """A line about the work, on standard error."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def silent(_: str) -> None:
+    """A note that nobody wants."""
+
+
+def size(n_bytes: float) -> str:
+    """A size for people: 93.8 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+class Reporter:
+    """Shows one run: progress on a terminal, notes, the answer as it comes, the coverage footer."""
+
+    def __init__(self, *, as_json: bool, quiet: bool, verbose: bool, answer_to: Callable[[str], None] | None) -> None:
+        """`answer_to` takes the pieces of the answer; None keeps them back (JSON, or an output file)."""
+        self._as_json = as_json
+        self._quiet = quiet
+        self._verbose = verbose
+        self._answer_to = answer_to
+        self._live = sys.stderr.isatty() and not quiet
+        self._bars: ProgressBars | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._at_line_start = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop_bars()
+
+    def progress(self, step: Progress) -> None:
+        """Move the bar of a stage; nothing without a terminal."""
+        if not self._live:
+            return
+        if self._bars is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+            self._bars = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            self._bars.start()
+        if step.what not in self._tasks:
+            self._tasks[step.what] = self._bars.add_task(step.what, total=step.total)
+        self._bars.update(self._tasks[step.what], completed=step.done, total=step.total)
+
+    def event(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, Text):
+            self._text(event.text)
+        elif isinstance(event, Finished):
+            self._finished(event.answer)
+        elif not self._quiet:
+            for line in self._lines(event):
+                self._note(line)
+
+    def _lines(self, event: Event) -> list[str]:
+        """What is said of an event that is not the answer."""
+        if isinstance(event, Overview):
+            return _overview(event)
+        if isinstance(event, Planned):
+            parts = f" in {event.n_parts} parts" if event.n_parts > 1 else ""
+            return [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
+        if isinstance(event, SectionDone) and (self._live or self._verbose):
+            place = f" ({event.pages})" if event.pages else ""
+            return [f"  · {event.title}{place}: {event.text}"]
+        if isinstance(event, Notice):
+            return [f"warning: {event.text}"]
+        return []
+
+    def _note(self, line: str) -> None:
+        if self._bars is not None:
+            self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._end_line()
+            note(line)
+
+    def _text(self, text: str) -> None:
+        if self._answer_to is None:
+            return
+        self._stop_bars()
+        self._answer_to(text)
+        self._at_line_start = text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if not self._at_line_start and self._answer_to is not None:
+            self._answer_to("\n")
+            self._at_line_start = True
+
+    def _stop_bars(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+            self._tasks.clear()
+
+    def _finished(self, answer: Answer) -> None:
+        self._stop_bars()
+        self._end_line()
+        if self._as_json:
+            print_json(answer.to_json())
+            return
+        if answer.citations and answer.command == "ask" and self._answer_to is not None:
+            self._answer_to("\n" + "\n".join(_citation_lines(answer)) + "\n")
+        if not self._quiet:
+            for line in _footer(answer, self._verbose):
+                note(line)
+
+
+def _overview(event: Overview) -> list[str]:
+    facts = [event.format]
+    if event.n_pages:
+        facts.append(f"{event.n_pages:,} pages")
+    facts.append(f"about {event.n_tokens_estimate:,} tokens")
+    if event.language:
+        facts.append(f"language {event.language}")
+    lines = [f"{event.source}: {', '.join(facts)}"]
+    top = [section for section in event.outline if section.level == min(s.level for s in event.outline)]
+    lines += [f"  {section.title}" for section in top[:OUTLINE_LINES]]
+    if len(top) > OUTLINE_LINES:
+        lines.append(f"  … and {len(top) - OUTLINE_LINES:,} more sections")
+    return lines + [f"warning: {text}" for text in event.warnings]
+
+
+def _citation_lines(answer: Answer) -> list[str]:
+    """`[1] file.pdf p. 12 “quote”`; on a terminal the mark links to the page (OSC 8)."""
+    lines = []
+    for number, citation in enumerate(answer.citations, 1):
+        mark = f"[{number}]"
+        page = citation.page_label or citation.page
+        if citation.page is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+            target = f"file://{quote(os.path.abspath(citation.source))}#page={citation.page}"  # noqa: PTH100  # a text, not access
+            mark = f"\x1b]8;;{target}\x1b\\{mark}\x1b]8;;\x1b\\"
+        where = f"{citation.source} p. {page}" if page else citation.source
+        lines.append(f"{mark} {where} “{' '.join(citation.quote.split())}”")
+    return lines
+
+
+def _footer(answer: Answer, verbose: bool) -> list[str]:
+    """Coverage in one line, and with -v the counts and times."""
+    coverage = answer.coverage
+    pages = f"{coverage.pages_total:,} pages, " if coverage.pages_total else ""
+    line = (
+        f"— {answer.strategy}: {pages}{coverage.tokens_read:,} of {coverage.tokens_total:,} tokens read, "
+        f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read; support: {answer.support}"
+    )
+    lines = [line]
+    if coverage.pages_without_text:
+        lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
+    if coverage.replaced_characters:
+        lines.append(f"  characters replaced: {coverage.replaced_characters:,}")
+    if verbose:
+        rope, tokens, times = answer.model.rope, answer.tokens, answer.timings
+        lines.append(
+            f"  model {answer.model.name}: n_ctx {answer.n_ctx:,} of {answer.model.n_ctx_train:,} trained; "
+            f"rope {rope.type}, scaling {rope.scaling}, base {rope.freq_base:g}, scale {rope.freq_scale:g}"
+        )
+        lines.append(
+            f"  tokens: {tokens.evaluated:,} evaluated, {tokens.restored:,} restored, {tokens.generated:,} generated; "
+            f"first token {times.ttft_ms / 1000:.1f} s, {times.decode_tokens_per_s:.1f} tokens/s"
+        )
+    return lines
+
+
+def print_finding(finding: Finding) -> None:
+    """One line of `doctor`, and the suggestion under it."""
+    print_line(f"{finding.status:<5}{finding.name}: {finding.detail}")
+    if finding.suggestion:
+        print_line(f"     → {finding.suggestion}")
+
+
+def print_model(row: ListedModel) -> None:
+    """One line of `models ls`."""
+    about = row.manifest.title if row.manifest else "not known to localctx"
+    where = f"{size(row.size_bytes or 0)}  {row.path}" if row.path else "not installed"
+    print_line(f"{row.name:<22} {about}\n{'':<22} {where}")
+
+
+def print_facts(facts: dict[str, Any], indent: int = 0) -> None:
+    """Nested facts as indented `name: value` lines."""
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            print_line(f"{'  ' * indent}{name}:")
+            print_facts(value, indent + 1)
+        elif value not in (None, "", [], ()):
+            text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+            print_line(f"{'  ' * indent}{name}: {text}")

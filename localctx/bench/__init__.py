@@ -1,0 +1,1 @@
+"""Benchmarks, a leaf: nothing imports it but the command line."""

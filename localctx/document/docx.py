@@ -1,0 +1,224 @@
+"""DOCX → paragraphs, table rows, headings from styles, notes at the end. Streams; reads no pictures."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from localctx.document.archive import Archive
+from localctx.document.events import Event, Heading, Options, Text
+from localctx.document.markup import QuietHandler, attribute, local_name
+from localctx.document.parts import parse_member, parse_whole, relationships
+from localctx.document.source import Source
+
+__all__ = ["convert"]
+
+TITLE_STYLES = {"title": 1}
+HEADING_STYLE = re.compile(r"heading ([1-9])$", re.I)
+SKIPPED = frozenset({"del", "moveFrom", "Fallback", "instrText", "delText", "pict"})
+SYMBOLS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+
+
+def convert(source: Source, options: Options) -> Iterator[Event]:
+    """The document's text. Raises InputError, LimitExceeded."""
+    with Archive(source, options.limits) as archive:
+        main = main_part(archive, options)
+        folder = posixpath.dirname(main)
+        styles = Styles()
+        if f"{folder}/styles.xml" in archive:
+            parse_whole(archive, f"{folder}/styles.xml", styles, options)
+        body = Body(styles.levels())
+        for _ in parse_member(archive, main, body, options):
+            yield from body.drain()
+            if options.on_progress is not None:
+                options.on_progress(min(archive.n_bytes_read, source.size_bytes), source.size_bytes)
+        for name in ("footnotes.xml", "endnotes.xml"):
+            if f"{folder}/{name}" in archive:
+                notes = Notes()
+                parse_whole(archive, f"{folder}/{name}", notes, options)
+                if notes.lines:
+                    yield Text("\n" + "".join(f"[{line}\n" for line in notes.lines))
+
+
+def main_part(archive: Archive, options: Options) -> str:
+    """The member that holds the document's body."""
+    for kind, member in relationships(archive, "", options).values():
+        if kind == "officeDocument" and member in archive:
+            return member
+    return "word/document.xml"
+
+
+class Styles(QuietHandler):
+    """Handler of styles.xml: style id → name, base style, outline level."""
+
+    def __init__(self) -> None:
+        self._styles: dict[str, dict[str, str]] = {}
+        self._current: dict[str, str] = {}
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag, value = local_name(name), attribute(attributes, "val") or ""
+        if tag == "style":
+            self._current = self._styles.setdefault(attribute(attributes, "styleId") or "", {})
+        elif tag in ("name", "basedOn", "outlineLvl"):
+            self._current.setdefault(tag, value)
+
+    def end(self, name: str) -> None:
+        if local_name(name) == "style":
+            self._current = {}
+
+    def levels(self) -> dict[str, int]:
+        """Heading level of each heading style, by its own word or that of the style it is based on."""
+        levels = {}
+        for style in self._styles:
+            level = self._level(style)
+            if level is not None:
+                levels[style] = level
+        return levels
+
+    def _level(self, style: str) -> int | None:
+        """The level of one style; at most ten steps up, since the chain may be a loop."""
+        for _ in range(10):
+            fields = self._styles.get(style, {})
+            name = fields.get("name", "")
+            if (found := HEADING_STYLE.match(name)) is not None:
+                return int(found[1])
+            if name.lower() in TITLE_STYLES:
+                return TITLE_STYLES[name.lower()]
+            if (level := outline_level(fields.get("outlineLvl"))) is not None:
+                return level
+            style = fields.get("basedOn", "")
+        return None
+
+
+def outline_level(value: str | None) -> int | None:
+    """Level 1-9 from the file's 0-8; 9 means body text."""
+    return int(value) + 1 if value is not None and value.isdecimal() and int(value) < 9 else None
+
+
+class Body:
+    """Handler of the main part: paragraphs and table rows."""
+
+    def __init__(self, levels: dict[str, int]) -> None:
+        self._levels = levels
+        self._events: list[Event] = []
+        self._skip = 0
+        self._in_text = False
+        self._paragraphs: list[list[str]] = []  # open ones, the innermost last (text boxes nest)
+        self._rows: list[list[list[str]]] = []  # open tables' rows: cells: paragraphs
+        self._level: int | None = None
+        self._is_list_item = False
+
+    def drain(self) -> list[Event]:
+        """The events made since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+        tag = local_name(name)
+        if self._skip or tag in SKIPPED:
+            self._skip += 1
+        elif tag == "p":
+            self._paragraphs.append([])
+            self._level, self._is_list_item = None, False
+        elif tag == "t":
+            self._in_text = True
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag == "tc":
+            if self._rows:
+                self._rows[-1].append([])
+        elif self._paragraphs:
+            self._in_paragraph(tag, attributes)
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+        tag = local_name(name)
+        if self._skip:
+            self._skip -= 1
+        elif tag == "t":
+            self._in_text = False
+        elif tag == "p" and self._paragraphs:
+            self._end_paragraph("".join(self._paragraphs.pop()))
+        elif tag == "tr" and self._rows:
+            self._end_row(self._rows.pop())
+        elif tag == "tbl" and not self._rows:
+            self._events.append(Text("\n"))
+
+    def data(self, text: str) -> None:
+        """Characters: text only inside w:t."""
+        if self._in_text and not self._skip and self._paragraphs:
+            self._paragraphs[-1].append(text)
+
+    def _in_paragraph(self, tag: str, attributes: dict[str, str]) -> None:
+        """Marks inside a paragraph."""
+        value = attribute(attributes, "val")
+        if tag in SYMBOLS and not (tag == "tab" and value is not None):  # w:tab in w:tabs is a tab stop
+            self._paragraphs[-1].append(SYMBOLS[tag])
+        elif tag == "pStyle":
+            self._level = self._levels.get(value or "", self._level)
+        elif tag == "outlineLvl":
+            self._level = outline_level(value)
+        elif tag == "numPr":
+            self._is_list_item = True
+        elif tag in ("footnoteReference", "endnoteReference"):
+            self._paragraphs[-1].append(f"[{attribute(attributes, 'id') or ''}]")
+
+    def _end_paragraph(self, text: str) -> None:
+        """Write a paragraph, or put it into the open cell."""
+        text = text.strip()
+        if not text:
+            return
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1].append(text)
+            return
+        if self._paragraphs:  # a text box inside a paragraph: before the rest of it
+            self._events.append(Text(text + "\n"))
+            return
+        if self._level is not None:
+            self._events.append(Heading(self._level, text))
+        elif self._is_list_item:
+            text = f"- {text}"
+        self._events.append(Text(text + ("\n" if self._is_list_item else "\n\n")))
+
+    def _end_row(self, cells: list[list[str]]) -> None:
+        """Write a row, or put an inner table's row into the outer cell."""
+        line = " | ".join(" ".join(" ".join(cell).split()) for cell in cells)
+        if not line.strip(" |"):
+            return
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1].append(line)
+        else:
+            self._events.append(Text(line + "\n"))
+
+
+class Notes:
+    """Handler of footnotes.xml and endnotes.xml: `id] text` of each."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._id = ""
+        self._text: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = local_name(name)
+        if tag in ("footnote", "endnote"):
+            self._id, self._text = attribute(attributes, "id") or "", []
+        self._is_text = tag == "t"
+
+    def end(self, name: str) -> None:
+        tag = local_name(name)
+        self._is_text = False
+        if tag == "p":
+            self._text.append(" ")
+        elif tag in ("footnote", "endnote"):
+            text = " ".join("".join(self._text).split())
+            with suppress(ValueError):
+                if text and int(self._id) > 0:  # 0 and -1 are the separators
+                    self.lines.append(f"{self._id}] {text}")
+
+    def data(self, text: str) -> None:
+        if self._is_text:
+            self._text.append(text)

@@ -1,0 +1,62 @@
+"""PDF → pages, sections and text, from the extractor's events (pdf.py). Knows no PDF libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from localctx.document.events import Event, Facts, Heading, Notice, Options, PageMark, Text
+from localctx.document.pdf import PdfEnd, PdfHeader, PdfLimits, PdfPage, extract_pdf
+from localctx.document.source import Source
+from localctx.errors import LocalctxError
+
+__all__ = ["convert"]
+
+SENTENCE_ENDS = frozenset('.!?:…"”»)。！？」')
+
+
+def convert(source: Source, options: Options) -> Iterator[Event]:
+    """The document's events. Raises what `extract_pdf` raises, with the source's own name in the message."""
+    pages = None if options.pages is None else range(options.pages[0], options.pages[1] + 1)
+    with source.named_path() as path:
+        events = extract_pdf(
+            path,
+            password=options.password,
+            pages=pages,
+            limits=PdfLimits(memory_bytes=options.limits.child_bytes),
+            on_progress=options.on_progress,
+        )
+        try:
+            with closing(events):
+                for event in events:
+                    yield from converted(event)
+        except LocalctxError as error:
+            if source.path is None:  # the path is a temporary one that means nothing to the user
+                raise type(error)(error.message.replace(path, source.name), error.hint) from None
+            raise
+
+
+def converted(event: PdfHeader | PdfPage | PdfEnd) -> Iterator[Event]:
+    """One of the extractor's events as the writer takes them."""
+    match event:
+        case PdfHeader():
+            yield Facts(needed_password=event.needed_password)
+            yield from map(Notice, event.warnings)
+        case PdfPage():
+            yield from page_events(event)
+        case PdfEnd():
+            yield from map(Notice, event.warnings)
+
+
+def page_events(page: PdfPage) -> Iterator[Event]:
+    """A page with the headings inside it. A page that stops in mid-sentence is joined by one line break."""
+    yield PageMark(page.number, page.label, page.quality, page.engine)
+    done = 0
+    for heading in sorted(page.headings, key=lambda heading: heading.offset):
+        offset = min(max(heading.offset, done), len(page.text))
+        yield Text(page.text[done:offset])
+        yield Heading(heading.level, heading.title)
+        done = offset
+    yield Text(page.text[done:])
+    if page.text:
+        yield Text("\n\n" if page.text[-1] in SENTENCE_ENDS else "\n")

@@ -1,0 +1,182 @@
+"""Head of a file, its members where it is a zip → its format. Content decides; the extension is a hint."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from localctx._native import Utf8Index
+from localctx.document.archive import member_names
+from localctx.document.encodings import decode_small, mark_of, wide_pattern
+from localctx.document.formats import CODE_LANGUAGES, FORMATS, Format, format_for_extension
+from localctx.document.source import GZIP_MAGIC, Source
+from localctx.errors import NoTextError, UnknownFormat
+
+__all__ = ["HEAD_BYTES", "Sniffed", "refuse_known_binary", "sniff"]
+
+HEAD_BYTES = 1 << 16
+SUPPORTED = "supported: " + ", ".join(row.label for row in FORMATS.values()) + ", any of them in .gz"
+
+MAGICS: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"GIF8", "a GIF image"),
+    (0, b"II*\0", "a TIFF image"), (0, b"MM\0*", "a TIFF image"), (8, b"WEBP", "a WebP image"),
+    (8, b"WAVE", "a sound file"), (8, b"AVI ", "a video"), (4, b"ftyp", "a video or HEIC image"),
+    (0, b"OggS", "a sound or video file"), (0, b"ID3", "a sound file"), (0, b"fLaC", "a sound file"),
+    (0, b"\x1aE\xdf\xa3", "a video"), (0, b"\0\0\1\0", "an icon"), (0, b"8BPS", "a Photoshop image"),
+    (0, b"SQLite format 3\0", "an SQLite database"), (0, b"\x7fELF", "a program"),
+    (0, b"\xcf\xfa\xed\xfe", "a program"), (0, b"\xca\xfe\xba\xbe", "a program"), (0, b"\0asm", "a program"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"), (0, b"Rar!\x1a\x07", "a RAR archive"),
+    (0, b"\xfd7zXZ\0", "an xz archive"), (0, b"BZh", "a bzip2 archive"),
+    (0, b"\x28\xb5\x2f\xfd", "a zstd archive"), (257, b"ustar", "a tar archive"),
+    (0, b"!<arch>\n", "an ar archive or Debian package"), (0, b"\xed\xab\xee\xdb", "an RPM package"),
+    (0, b"GGUF", "a model file (GGUF)"), (0, b"PAR1", "a Parquet file"), (0, b"\x89HDF", "an HDF5 file"),
+    (0, b"\x93NUMPY", "a NumPy array"), (0, b"%!PS", "a PostScript file"), (0, b"AT&TFORM", "a DjVu file"),
+    (60, b"BOOKMOBI", "a Kindle book"), (0, b"{\\rtf", "an RTF document"), (0, b"wOF", "a font"),
+    (0, b"\0\1\0\0\0", "a font"), (0, b"OTTO", "a font"), (0, b"!BDN", "an Outlook mailbox"),
+)  # fmt: skip
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
+ZIP_KINDS = (  # a member's name, or how it begins, and what the zip is then
+    ("xl/", "an Excel workbook"), ("content.xml", "an OpenDocument file"),
+    ("AndroidManifest.xml", "an Android app"), ("META-INF/MANIFEST.MF", "a Java archive"),
+    ("Index/", "an Apple iWork document"),
+)  # fmt: skip
+PDF_MARK = re.compile(rb"%PDF-\d")
+HTML_START = re.compile(
+    r"\s*(<\?xml[^>]{0,300}\?>\s*)?(<!--.{0,5000}?-->\s*)*<(!doctype\s+html|html|head|body|title)\b",
+    re.I | re.S,
+)
+MAIL_START = re.compile(r"(Return-Path|Received|Delivered-To|MIME-Version|DKIM-Signature|ARC-[\w-]+): ", re.I)
+CONTROLS = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
+UNSUPPORTED_EXTENSIONS = {"eml": "an e-mail message", "mbox": "a mailbox"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sniffed:
+    """The format a file's content has, the language of source code, and what the user should be told."""
+
+    format: Format
+    code_language: str | None = None
+    notices: tuple[str, ...] = ()
+
+
+def sniff(source: Source) -> Sniffed:
+    """The format of an opened (and, if need be, inflated) file. Raises UnknownFormat, NoTextError."""
+    head = source.head(HEAD_BYTES)
+    if not head:
+        raise NoTextError(f"{source.name}: is empty")
+    name = sniff_name(head, source)
+    if name is not None:
+        return named(name, source)
+    return sniff_text(head, source)
+
+
+def sniff_name(head: bytes, source: Source) -> str | None:
+    """The name of a format that is told by its first bytes; None for text. Raises UnknownFormat."""
+    if is_pdf(head, source.extension):
+        return "pdf"
+    if head.startswith(ZIP_MAGICS):
+        return sniff_zip(source)
+    refuse_known_binary(head, source.name)
+    return None
+
+
+def is_pdf(head: bytes, extension: str) -> bool:
+    """Whether a PDF's mark stands where readers look for it; a text that only speaks of it is none."""
+    found = PDF_MARK.search(head, 0, 1024 + 6)
+    if found is None:
+        return False
+    return found.start() == 0 or extension == "pdf" or b" obj" in head
+
+
+def refuse_known_binary(head: bytes, name: str) -> None:
+    """Raises UnknownFormat, with what it is, for well-known files that hold no readable text."""
+    if head.startswith(OLE_MAGIC):
+        if "EncryptedPackage".encode("utf-16-le") in head:
+            raise UnknownFormat(
+                f"{name}: is an Office document with a password", "save a copy without the password"
+            )
+        raise UnknownFormat(f"{name}: is an old binary Office document", "save it as .docx or PDF")
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise UnknownFormat(f"{name}: is a Git LFS pointer, not the file itself", "run git lfs pull")
+    for offset, magic, label in MAGICS:
+        if head.startswith(magic, offset):
+            raise UnknownFormat(f"{name}: is {label}", SUPPORTED)
+    if head.startswith(GZIP_MAGIC):
+        raise UnknownFormat(f"{name}: is a gzip file inside a gzip file", "unpack it once")
+    if head.startswith(b"MZ") and b"PE\0\0" in head[:4096]:
+        raise UnknownFormat(f"{name}: is a program", SUPPORTED)
+
+
+def sniff_zip(source: Source) -> str:
+    """The name of the document format that a zip's members make. Raises UnknownFormat."""
+    members = member_names(source)
+    if "word/document.xml" in members or any(name.startswith("word/document") for name in members):
+        return "docx"
+    if "ppt/presentation.xml" in members:
+        return "pptx"
+    if "META-INF/container.xml" in members:
+        return "epub"
+    for start, label in ZIP_KINDS:
+        if any(name.startswith(start) for name in members):
+            raise UnknownFormat(f"{source.name}: is {label}", SUPPORTED)
+    raise UnknownFormat(f"{source.name}: is a zip archive", "unpack it and name the files in it")
+
+
+def sniff_text(head: bytes, source: Source) -> Sniffed:
+    """The text format of a file that is no known binary. Raises UnknownFormat where it is no text at all."""
+    if is_binary(head, is_whole=len(head) == source.size_bytes):
+        raise UnknownFormat(f"{source.name}: is binary data of an unknown kind", SUPPORTED)
+    text, extension = decode_small(head)[0][:20_000], source.extension
+    if extension in UNSUPPORTED_EXTENSIONS or MAIL_START.match(text):
+        label = UNSUPPORTED_EXTENSIONS.get(extension, "an e-mail message")
+        raise UnknownFormat(f"{source.name}: is {label}", "save its text, or print it to PDF")
+    hinted = format_for_extension(extension)
+    if hinted is not None and hinted.name in ("code", "markdown"):
+        return Sniffed(hinted, CODE_LANGUAGES.get(extension))
+    if HTML_START.match(text) or (hinted is FORMATS["html"] and "<" in text):
+        return named("html", source)
+    if text.lstrip().startswith("<?xml") or (hinted is FORMATS["xml"] and text.lstrip().startswith("<")):
+        return named("xml", source)
+    if hinted is not None and hinted.is_text:
+        return Sniffed(hinted)
+    return code_by_first_line(text) or named("text", source)
+
+
+def code_by_first_line(text: str) -> Sniffed | None:
+    """A script that names its interpreter."""
+    found = re.match(r"#!\s*\S*/(?:env\s+(?:-S\s+)?)?(python|perl|ruby|node|bash|sh|zsh|awk|lua)", text)
+    if found is None:
+        return None
+    languages = {"node": "javascript", "bash": "shell", "sh": "shell", "zsh": "shell"}
+    return Sniffed(FORMATS["code"], languages.get(found[1], found[1]))
+
+
+def named(name: str, source: Source) -> Sniffed:
+    """The format, with a notice where the file's name promises another one."""
+    row = FORMATS[name]
+    hinted = format_for_extension(source.extension)
+    if hinted is None or hinted is row or (hinted.is_text and row.is_text):
+        return Sniffed(row)
+    if {hinted.name, name} == {"xml", "html"} or (name == "xml" and hinted.name == "text"):
+        return Sniffed(row)
+    what = f"{row.label}" if name != "text" else "plain text"
+    return Sniffed(row, notices=(f"named .{source.extension}, but its content is {what}: read as that",))
+
+
+def is_binary(head: bytes, is_whole: bool) -> bool:
+    """Whether the bytes are no text in any encoding."""
+    if mark_of(head) is not None or wide_pattern(head) is not None:
+        return False
+    n_controls = len(head) - len(head.translate(None, CONTROLS))
+    index = Utf8Index()
+    if index.feed(head) and (index.finish() or not is_whole):
+        return head.count(0) > 0.3 * len(head) or n_controls > 0.1 * len(head)
+    if n_controls + head.count(0) == 0:
+        return False
+    import chardet  # noqa: PLC0415 - heavy
+
+    guess = chardet.detect(head, max_bytes=len(head))["encoding"]
+    if guess is not None and guess.lower().startswith("utf-"):
+        return False
+    return guess is None or 0 in head or n_controls > 0.05 * len(head)

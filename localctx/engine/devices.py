@@ -1,0 +1,63 @@
+"""The compute devices that ggml sees, and which backends it was built with. Is handed libggml."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Device", "backends", "devices"]
+
+_KINDS = ("cpu", "gpu", "igpu", "accelerator", "meta")  # enum ggml_backend_dev_type
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One compute device; memory in bytes (0 where the backend does not say)."""
+
+    name: str
+    description: str
+    kind: str
+    free_bytes: int
+    total_bytes: int
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether layers can be put on it."""
+        return self.kind in ("gpu", "igpu")
+
+
+def _function(libggml: Any, name: str, result: Any, *arguments: Any) -> Any:
+    function = getattr(libggml, name)
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")
+
+
+def devices(libggml: Any) -> list[Device]:
+    """All devices, the CPU among them."""
+    get = _function(libggml, "ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
+    name = _function(libggml, "ggml_backend_dev_name", ctypes.c_char_p, ctypes.c_void_p)
+    description = _function(libggml, "ggml_backend_dev_description", ctypes.c_char_p, ctypes.c_void_p)
+    kind = _function(libggml, "ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)
+    size = ctypes.POINTER(ctypes.c_size_t)
+    memory = _function(libggml, "ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
+    found = []
+    for index in range(_function(libggml, "ggml_backend_dev_count", ctypes.c_size_t)()):
+        device, free, total = get(index), ctypes.c_size_t(), ctypes.c_size_t()
+        memory(device, ctypes.byref(free), ctypes.byref(total))
+        number = kind(device)
+        named = _KINDS[number] if 0 <= number < len(_KINDS) else "unknown"
+        found.append(Device(_text(name(device)), _text(description(device)), named, free.value, total.value))
+    return found
+
+
+def backends(libggml: Any) -> list[str]:
+    """Names of the backends in the build (CPU, CUDA, …), whether or not a device is there."""
+    get = _function(libggml, "ggml_backend_reg_get", ctypes.c_void_p, ctypes.c_size_t)
+    name = _function(libggml, "ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
+    n = _function(libggml, "ggml_backend_reg_count", ctypes.c_size_t)()
+    return [_text(name(get(index))) for index in range(n)]

@@ -1,0 +1,277 @@
+"""Operators, methods and filters for templates, with the size of a result checked before it is made.
+
+Knows values only. A check refuses by raising TemplateError; it never alters a result.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import threading
+from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
+from itertools import islice
+from typing import Any
+
+from jinja2.runtime import Undefined
+
+from localctx.errors import ModelError
+
+__all__ = [
+    "BINARY_OPERATORS",
+    "MAX_CHARS",
+    "MAX_ITEMS",
+    "NO_RETRY",
+    "OWN_FILTERS",
+    "TemplateError",
+    "call_method",
+    "charge",
+    "join",
+    "start_allowance",
+    "text_of",
+    "too_large",
+    "weigh",
+]
+
+NO_RETRY = "give another template, or choose another model"
+"""Hint of failures that no other form of the messages can avoid."""
+MAX_CHARS = 1 << 20
+"""Of output, and of any one string on the way to it."""
+MAX_ITEMS = 100_000
+"""Of any one list, as in the sandbox's range(); also the largest number that a filter takes."""
+_MAX_MADE = 1 << 26  # characters and list items made in one rendering, all together
+_MAX_BITS = 4096
+_MAX_EXPONENT = 128
+_CHARS_PER_ITEM = 16
+_CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+_PLAIN = (int, float, type(None), Undefined, range)
+_WIDTH = re.compile(r"[0-9]{4,}|\*|:[^}]*\{")
+
+
+class TemplateError(ModelError):
+    """A chat template that fails, is not allowed to do what it tries, or mishandles the messages."""
+
+
+def too_large(what: str) -> TemplateError:
+    return TemplateError(f"the chat template makes {what}", NO_RETRY)
+
+
+class _Allowance(threading.local):
+    """What the rendering of this thread may still make, kept or not."""
+
+    left = _MAX_MADE
+
+
+_allowance = _Allowance()
+
+
+def start_allowance() -> None:
+    """A rendering begins in this thread."""
+    _allowance.left = _MAX_MADE
+
+
+def charge(value: Any, factor: int = 1) -> None:
+    """Count what an operation on this value is about to make: at most `factor` copies."""
+    if isinstance(value, str | list | tuple | dict):
+        _allowance.left -= len(value) * factor
+        if _allowance.left < 0:
+            raise too_large(f"more than {_MAX_MADE:,} characters on the way")
+
+
+def _check_chars(n_chars: int) -> None:
+    if n_chars > MAX_CHARS:
+        raise too_large(f"a text of {n_chars:,} characters")
+    _allowance.left -= n_chars
+    if _allowance.left < 0:
+        raise too_large(f"more than {_MAX_MADE:,} characters on the way")
+
+
+def weigh(value: Any, printing: bool = False) -> int:
+    """Items in a value, nested ones each time they occur; refuses more than a comparison should walk.
+
+    A list that holds one list twice, thirty levels deep, is small in memory and endless to print.
+    `printing` refuses what prints more than its items.
+    """
+    if isinstance(value, str):
+        return 1 + len(value) // _CHARS_PER_ITEM
+    weight, open_values = 0, [value]
+    while open_values:
+        item = open_values.pop()
+        weight += 1
+        if isinstance(item, str):
+            weight += len(item) // _CHARS_PER_ITEM
+        elif isinstance(item, dict):
+            open_values += item.keys()
+            open_values += item.values()
+        elif isinstance(item, _CONTAINERS):
+            open_values += item
+        elif printing and not isinstance(item, _PLAIN):
+            raise too_large(f"text of a {type(item).__name__}")
+        if weight + len(open_values) > MAX_ITEMS:
+            raise too_large(f"a value of more than {MAX_ITEMS:,} items")
+    return weight
+
+
+def text_of(value: Any) -> str:
+    """The value as jinja prints it."""
+    if isinstance(value, str):
+        return value
+    weigh(value, printing=True)
+    return str(value)
+
+
+# --- guarded operators and methods ------------------------------------------------------------------
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    for sequence, times in ((left, right), (right, left)):
+        if isinstance(sequence, str):
+            _check_chars(len(sequence) * int(times))
+        elif isinstance(sequence, list | tuple):
+            _check_items(len(sequence) * int(times))
+    if isinstance(left, int) and isinstance(right, int):
+        _check_bits(left.bit_length() + right.bit_length())
+    return left * right
+
+
+def _add(left: Any, right: Any) -> Any:
+    if isinstance(left, str) and isinstance(right, str):
+        _check_chars(len(left) + len(right))
+    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        _check_items(len(left) + len(right))
+    return left + right
+
+
+def _check_items(n_items: int) -> None:
+    if n_items > MAX_ITEMS:
+        raise too_large("a list that is too long")
+    _check_chars(n_items)
+
+
+def _check_bits(n_bits: int) -> None:
+    if n_bits > _MAX_BITS:
+        raise too_large("a number that is too large")
+
+
+def _power(left: Any, right: Any) -> Any:
+    if abs(right) > _MAX_EXPONENT or (isinstance(left, int) and left.bit_length() > _MAX_EXPONENT):
+        raise too_large("a number that is too large")
+    return left**right
+
+
+def _modulo(left: Any, right: Any) -> Any:
+    if isinstance(left, str):
+        _check_format(left, "%", [right])
+    return left % right
+
+
+def _check_format(template: str, sign: str, arguments: Iterable[Any]) -> None:
+    """Refuses wide or computed field widths, and fields times argument sizes beyond the cap."""
+    if _WIDTH.search(template):
+        raise too_large("a wide or computed field")
+    size = sum(weigh(argument, printing=True) for argument in arguments) * _CHARS_PER_ITEM
+    _check_chars(len(template) + template.count(sign) * size)
+
+
+def join(separator: Any, values: Iterable[Any]) -> str:
+    """The values' texts with the separator between them."""
+    texts = [text_of(value) for value in islice(values, MAX_ITEMS + 1)]
+    _check_items(len(texts))
+    between = text_of(separator)
+    _check_chars(sum(map(len, texts)) + len(between) * len(texts))
+    return between.join(texts)
+
+
+def _replace(text: Any, old: Any, new: Any, count: Any = None) -> str:
+    text, old, new = text_of(text), text_of(old), text_of(new)
+    limit = -1 if count is None else int(count)
+    n = text.count(old) if limit < 0 else min(limit, text.count(old))
+    _check_chars(len(text) + n * len(new))
+    return str(text).replace(old, new, limit)
+
+
+def call_method(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a built-in value, sizes checked first."""
+    weigh(owner)
+    charge(owner, _CHARS_PER_ITEM if "split" in name else 1)
+    if isinstance(owner, str):
+        if name == "join":
+            return join(owner, *args)
+        if name == "replace":
+            return _replace(owner, *args)
+        if name in ("center", "ljust", "rjust", "zfill"):
+            _check_chars(int(args[0]) if args else 0)
+        elif name == "format":
+            _check_format(owner, "{", (*args, *kwargs.values()))
+            return None  # the sandbox's own wrapper runs it
+    return getattr(owner, name)(*args, **kwargs)
+
+
+BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _add,
+    "*": _multiply,
+    "**": _power,
+    "%": _modulo,
+}
+
+
+# --- filters ----------------------------------------------------------------------------------------
+
+
+def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
+    weigh(value)
+    known = {name: options[name] for name in ("separators", "sort_keys") if name in options}
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **known)
+
+
+def _indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
+    text, margin = text_of(text), width if isinstance(width, str) else " " * width
+    lines = text.splitlines(keepends=True)
+    _check_chars(len(text) + len(lines) * len(margin))
+    return "".join(
+        line if (i == 0 and not first) or (not blank and not line.strip()) else margin + line
+        for i, line in enumerate(lines)
+    )
+
+
+def _format(template: Any, *args: Any, **kwargs: Any) -> Any:
+    return _modulo(text_of(template), kwargs or args)
+
+
+def _list(values: Iterable[Any]) -> list[Any]:
+    items: list[Any] = []
+    for value in values:
+        items.append(value)
+        if len(items) % _CHARS_PER_ITEM == 0:
+            _check_chars(_CHARS_PER_ITEM * _CHARS_PER_ITEM)
+    return items
+
+
+def _sum(values: Iterable[Any], attribute: Any = None, start: float = 0) -> float:
+    if attribute is not None:
+        raise TemplateError("the chat template uses sum(attribute=…), which is not supported")
+    total = start
+    for value in values:
+        if not isinstance(value, int | float):
+            raise too_large("a sum of things that are no numbers")
+        total += value
+    return total
+
+
+OWN_FILTERS: dict[str, Callable[..., Any]] = {
+    "e": lambda value: html.escape(text_of(value)),
+    "escape": lambda value: html.escape(text_of(value)),
+    "format": _format,
+    "indent": _indent,
+    "join": lambda values, d="", attribute=None: join(d, _attributes(values, attribute)),
+    "replace": _replace,
+    "list": _list,
+    "safe": lambda value: value,
+    "string": text_of,
+    "sum": _sum,
+    "tojson": _to_json,
+}
+
+
+def _attributes(values: Iterable[Any], name: str | None) -> Iterable[Any]:
+    return values if name is None else [value.get(name, "") for value in values]

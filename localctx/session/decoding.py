@@ -1,0 +1,80 @@
+"""Requests through a context, with progress and timings: one answer streamed, or many collected in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from localctx.session.answer import Timings
+from localctx.session.events import Event, Listener, Progress, Text
+from localctx.values import Context, FinishReason, Request
+
+__all__ = ["Decoded", "decode_many", "decode_one"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One request's outcome. `index` is its place among the requests."""
+
+    index: int
+    text: str
+    finish_reason: FinishReason
+    n_evaluated: int
+    n_generated: int
+
+
+def decode_one(
+    context: Context, request: Request, timings: Timings, started: float, listen: Listener
+) -> Generator[Event, None, Decoded]:
+    """Stream one answer; `started` (time.perf_counter) is when the question was put, for ttft_ms."""
+    begin = time.perf_counter()
+    first: float | None = None
+    text: list[str] = []
+    for piece in context.generate([request], prefill_listener(listen)):
+        if piece.text or piece.thinking or piece.finish_reason:
+            first = first or time.perf_counter()
+        if piece.text:
+            shown = piece.text if text else piece.text.lstrip()
+            if shown:
+                text.append(shown)
+                yield Text(shown)
+        if piece.finish_reason is not None:
+            end = time.perf_counter()
+            first = first or end
+            timings.prefill_ms += (first - begin) * 1000
+            timings.ttft_ms = (first - started) * 1000
+            timings.decode_ms += (end - first) * 1000
+            timings.decode_tokens_per_s = _rate(piece.n_generated - 1, end - first)
+            return Decoded(0, "".join(text), piece.finish_reason, piece.n_evaluated, piece.n_generated)
+    raise AssertionError("a context ended without a finish reason")
+
+
+def prefill_listener(listen: Listener) -> Callable[[int, int], None]:
+    """Tells the listener how far the prompts are read."""
+    return lambda done, total: listen(Progress("prefill", done, total, "tokens"))
+
+
+def decode_many(
+    context: Context, requests: Sequence[Request], timings: Timings, listen: Listener
+) -> Iterator[Decoded]:
+    """Decode side by side; outcomes come as they finish, not in order."""
+    begin = time.perf_counter()
+    texts: dict[int, list[str]] = {}
+    n_generated = 0
+    for piece in context.generate(requests, prefill_listener(listen)):
+        if piece.text:
+            if timings.ttft_ms == 0:
+                timings.ttft_ms = (time.perf_counter() - begin) * 1000
+            texts.setdefault(piece.request, []).append(piece.text)
+        if piece.finish_reason is not None:
+            n_generated += piece.n_generated
+            text = "".join(texts.pop(piece.request, []))
+            yield Decoded(piece.request, text, piece.finish_reason, piece.n_evaluated, piece.n_generated)
+    seconds = time.perf_counter() - begin
+    timings.decode_ms += seconds * 1000
+    timings.decode_tokens_per_s = _rate(n_generated, seconds)
+
+
+def _rate(n_tokens: int, seconds: float) -> float:
+    return n_tokens / seconds if seconds > 0 and n_tokens > 0 else 0.0

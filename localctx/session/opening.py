@@ -1,0 +1,92 @@
+"""What every verb does first: say what the documents are, cut and count them, make the context.
+
+Yields events and returns what was made, so that the verbs read as a list of their steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from localctx.document import Document
+from localctx.index import LexicalIndex
+from localctx.session.answer import DocumentCoverage, Timings
+from localctx.session.events import Listener, Overview, Progress
+from localctx.session.reading import Reading
+from localctx.values import Block, Coverage, Model
+
+__all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed"]
+
+BLOCKS_PER_REPORT = 64
+
+
+@contextmanager
+def timed(timings: Timings, field: str) -> Iterator[None]:
+    """Add the milliseconds spent inside to one field of the timings."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        setattr(timings, field, getattr(timings, field) + (time.perf_counter() - started) * 1000)
+
+
+def introduce(readings: Sequence[Reading], model: Model) -> Iterator[Overview]:
+    """One Overview a document, before it is read whole."""
+    for reading in readings:
+        document = reading.document
+        yield Overview(
+            source=document.source,
+            format=document.format,
+            n_pages=len(document.pages),
+            n_tokens_estimate=reading.estimate_tokens(model.tokenize),
+            language=document.language,
+            outline=document.sections,
+            warnings=document.warnings,
+        )
+
+
+def read_all(readings: Sequence[Reading], model: Model, listen: Listener) -> None:
+    """Cut and count every document."""
+    for reading in readings:
+        for _ in _blocks(reading, model, listen):
+            pass
+
+
+def index_all(readings: Sequence[Reading], model: Model, listen: Listener) -> LexicalIndex:
+    """Cut and count every document into one lexical index; block numbers run through all documents."""
+
+    def numbered() -> Iterator[Block]:
+        index = 0
+        for reading in readings:
+            for block in _blocks(reading, model, listen):
+                yield replace(block, index=index)
+                index += 1
+
+    languages = {reading.document.language for reading in readings}
+    return LexicalIndex.build(numbered(), language=languages.pop() if len(languages) == 1 else None)
+
+
+def _blocks(reading: Reading, model: Model, listen: Listener) -> Iterator[Block]:
+    total = reading.document.text.n_code_points
+    for block in reading.read(model.tokenize):
+        if block.index % BLOCKS_PER_REPORT == 0:
+            listen(Progress("reading", block.end, total, "characters"))
+        yield block
+
+
+def sum_coverage(documents: Sequence[Document], coverages: Sequence[Coverage]) -> tuple[Coverage, tuple[DocumentCoverage, ...]]:
+    """The total over all documents, and each document's own."""
+    if len(coverages) == 1:
+        return coverages[0], ()
+    total = Coverage(
+        tokens_total=sum(c.tokens_total for c in coverages),
+        tokens_read=sum(c.tokens_read for c in coverages),
+        tokens_attended=sum(c.tokens_attended for c in coverages),
+        tokens_dropped=sum(c.tokens_dropped for c in coverages),
+        pages_total=sum(c.pages_total for c in coverages),
+        replaced_characters=sum(c.replaced_characters for c in coverages),
+    )
+    each = tuple(DocumentCoverage(d.source, c) for d, c in zip(documents, coverages, strict=True))
+    return total, each

@@ -1,0 +1,43 @@
+"""The words around a document. Before it stands one fixed text without a task, after it the task.
+
+The prefix is the same for every command and strategy, so that what was computed for one serves the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localctx.values import Message
+
+__all__ = ["NOT_FOUND", "PREFIX_VERSION", "document_messages", "merge_task", "question_task", "rewrite_task"]
+
+PREFIX_VERSION = 1
+PREFIX = "You read documents for the user and answer only from them."
+ACKNOWLEDGED = "I have read the document."
+NOT_FOUND = "The document does not answer this question."
+
+
+def document_messages(fragments: Sequence[str], task: Sequence[str]) -> list[Message]:
+    """The turns of one request: the fixed prefix, the document's fragments, the task's fragments."""
+    return [
+        Message("system", (PREFIX,)),
+        Message("user", tuple(fragments)),
+        Message("assistant", (ACKNOWLEDGED,)),
+        Message("user", tuple(task)),
+    ]
+
+
+def question_task(question: str) -> tuple[str, ...]:
+    """The task of `ask`."""
+    return ("Answer from the document above, in one or two sentences.\n\nQuestion: ", question)
+
+
+def rewrite_task(sentence: str, focus: str | None = None) -> tuple[str, ...]:
+    """The task of one summary point: the key sentence, said shorter."""
+    about = f" about {focus}" if focus else ""
+    return (f"Shorten to one sentence{about}, keeping the facts:\n", sentence)
+
+
+def merge_task(sentences: Sequence[str]) -> tuple[str, ...]:
+    """The task of merging points that stand side by side."""
+    return ("Shorten to one sentence, keeping the facts:\n", "\n".join(sentences))

@@ -1,0 +1,202 @@
+"""The scheduler alone, against a cache that is a list of token ids per sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localctx.engine.schedule import Copy, Drop, Scheduler, Slice, Work, common_prefix
+
+
+class Cache:
+    """Plays llama.cpp's unified cache: checks positions, counts distinct cells."""
+
+    def __init__(self, n_ctx: int, n_seq: int) -> None:
+        self.n_ctx = n_ctx
+        self.rows: list[list[tuple[int, int]]] = [[] for _ in range(n_seq)]  # (token, cell)
+        self.next_cell = 0
+        self.n_evaluated = 0
+
+    def apply(self, edit: Drop | Copy) -> None:
+        if isinstance(edit, Drop):
+            del self.rows[edit.sequence][edit.start :]
+        else:
+            assert self.rows[edit.sequence] == []
+            assert len(self.rows[edit.source]) >= edit.n_tokens
+            self.rows[edit.sequence] = self.rows[edit.source][: edit.n_tokens]
+
+    def evaluate(self, batch: list[Slice]) -> None:
+        for part in batch:
+            row = self.rows[part.sequence]
+            assert part.start == len(row)
+            for token in part.tokens:
+                row.append((int(token), self.next_cell))
+                self.next_cell += 1
+                self.n_evaluated += 1
+        assert self.n_used <= self.n_ctx
+
+    @property
+    def n_used(self) -> int:
+        return len({cell for row in self.rows for _, cell in row})
+
+    def tokens(self, sequence: int) -> list[int]:
+        return [token for token, _ in self.rows[sequence]]
+
+
+def work(tokens: list[int], max_tokens: int) -> Work:
+    return Work(np.array(tokens, np.int32), max_tokens)
+
+
+def run_all(scheduler: Scheduler, cache: Cache, works: list[Work], n_batch: int) -> list[int]:
+    """Run every request for max_tokens tokens; returns the order in which they started."""
+    for number, item in enumerate(works):
+        scheduler.submit(number, item)
+    order: list[int] = []
+    n_generated = dict.fromkeys(range(len(works)), 0)
+    place: dict[int, int] = {}
+    for _ in range(10_000):
+        if scheduler.is_idle:
+            break
+        for start in scheduler.start():
+            for edit in start.edits:
+                cache.apply(edit)
+            assert cache.tokens(start.sequence) == list(works[start.request].tokens[: start.n_reused])
+            order.append(start.request)
+            place[start.sequence] = start.request
+        batch = scheduler.next_batch(n_batch)
+        assert batch, "no progress"
+        assert sum(len(part.tokens) for part in batch) <= n_batch
+        cache.evaluate(batch)
+        scheduler.advance(batch)
+        assert cache.n_ctx - cache.n_used == scheduler.n_free_cells
+        for part in batch:
+            if part.sample:
+                request = place[part.sequence]
+                assert cache.tokens(part.sequence)[: len(works[request].tokens)] == list(
+                    works[request].tokens
+                )
+                n_generated[request] += 1
+                limit = min(works[request].max_tokens, scheduler.n_ctx - len(works[request].tokens))
+                if n_generated[request] == limit:
+                    scheduler.finish(part.sequence)
+                else:
+                    scheduler.sampled(part.sequence, 900 + request)
+    assert scheduler.is_idle
+    assert all(n >= 1 for n in n_generated.values())
+    return order
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    data=st.data(),
+    n_ctx=st.integers(8, 120),
+    n_seq=st.integers(1, 5),
+    n_batch=st.integers(5, 40),
+    reuse=st.booleans(),
+)
+def test_every_request_runs_within_the_cells(
+    data: st.DataObject, n_ctx: int, n_seq: int, n_batch: int, reuse: bool
+) -> None:
+    stems = data.draw(st.lists(st.lists(st.integers(0, 3), max_size=n_ctx - 4), min_size=1, max_size=3))
+    works = [
+        work(
+            (data.draw(st.sampled_from(stems)) + data.draw(st.lists(st.integers(0, 3), max_size=3)))[
+                : n_ctx - 1
+            ]
+            or [1],
+            n,
+        )
+        for n in data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=9))
+    ]
+    scheduler, cache = Scheduler(n_ctx, n_seq, reuse=reuse), Cache(n_ctx, n_seq)
+    order = run_all(scheduler, cache, works, n_batch)
+    assert sorted(order) == list(range(len(works)))
+    run_all(scheduler, cache, works[::-1], n_batch)  # on what is left of the first round
+
+
+def test_second_question_evaluates_only_its_tail() -> None:
+    document = list(range(500))
+    scheduler, cache = Scheduler(600, 1), Cache(600, 1)
+    run_all(scheduler, cache, [work([*document, 1, 2, 3], 5)], 64)
+    before = cache.n_evaluated
+    run_all(scheduler, cache, [work([*document, 7, 8], 1)], 64)
+    assert cache.n_evaluated - before == 2
+
+
+def test_requests_of_one_call_share_their_prefix() -> None:
+    prefix = list(range(100))
+    scheduler, cache = Scheduler(400, 4), Cache(400, 4)
+    run_all(scheduler, cache, [work([*prefix, 200 + i], 1) for i in range(4)], 25)
+    assert cache.n_evaluated == 104
+    assert cache.n_used == 104  # shared cells are counted once
+
+
+def test_without_reuse_everything_is_evaluated() -> None:
+    prefix = list(range(100))
+    scheduler, cache = Scheduler(500, 4, reuse=False), Cache(500, 4)
+    run_all(scheduler, cache, [work([*prefix, 200 + i], 1) for i in range(4)], 32)
+    assert cache.n_evaluated == 404
+
+
+def test_a_freed_place_is_taken_at_once() -> None:
+    scheduler = Scheduler(100, 2)
+    for number in range(3):
+        scheduler.submit(number, work([number, 50 + number], 2))
+    assert [start.request for start in scheduler.start()] == [0, 1]
+    batch = scheduler.next_batch(10)
+    scheduler.advance(batch)
+    scheduler.finish(0)
+    assert [(start.request, start.sequence) for start in scheduler.start()] == [(2, 0)]
+
+
+def test_decoding_goes_on_while_a_prompt_is_read() -> None:
+    scheduler = Scheduler(300, 2)
+    scheduler.submit(0, work([1, 2], 10))
+    scheduler.start()
+    scheduler.advance(scheduler.next_batch(16))
+    scheduler.sampled(0, 9)
+    scheduler.submit(1, work(list(range(100, 200)), 1))
+    scheduler.start()
+    batch = scheduler.next_batch(16)
+    assert [(part.sequence, len(part.tokens), part.sample) for part in batch] == [
+        (0, 1, True),
+        (1, 15, False),
+    ]
+
+
+def test_a_large_request_is_not_overtaken_for_ever() -> None:
+    scheduler = Scheduler(100, 4)
+    scheduler.submit(0, work([1] * 50, 20))
+    scheduler.submit(1, work([2] * 60, 20))
+    scheduler.submit(2, work([3], 2))
+    assert [start.request for start in scheduler.start()] == [0]  # 2 would fit, but waits behind 1
+    scheduler.advance(scheduler.next_batch(64))
+    scheduler.finish(0)
+    assert [start.request for start in scheduler.start()] == [1, 2]
+
+
+def test_the_least_recently_used_idle_cells_go_first() -> None:
+    scheduler, cache = Scheduler(100, 3), Cache(100, 3)
+    run_all(scheduler, cache, [work([1] * 30, 1)], 64)
+    run_all(scheduler, cache, [work([2] * 30, 1)], 64)
+    run_all(scheduler, cache, [work([3] * 60, 5)], 64)
+    kept = sorted({row[0][0] for row in cache.rows if row})
+    assert kept == [2, 3]
+
+
+@pytest.mark.parametrize(("tokens", "max_tokens"), [([], 1), ([1] * 10, 1), ([1], 0)])
+def test_what_can_never_run_is_refused(tokens: list[int], max_tokens: int) -> None:
+    with pytest.raises(ValueError, match="cannot fit"):
+        Scheduler(10, 1).submit(0, work(tokens, max_tokens))
+
+
+def test_common_prefix() -> None:
+    a = np.array([1, 2, 3], np.int32)
+    assert [common_prefix(a, np.array(b, np.int32)) for b in ([], [1, 2], [1, 9, 3], [1, 2, 3, 4])] == [
+        0,
+        2,
+        1,
+        3,
+    ]
