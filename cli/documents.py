@@ -66,13 +66,19 @@ def open_documents(
                 else:
                     warn(f"skipped: {entry[0]}: {entry[1]}")
         if not documents:
-            raise InputError(f"{', '.join(sources)}: nothing to read", "name a file, or a directory that holds some")
+            raise InputError(
+                f"{', '.join(sources)}: nothing to read", "name a file, or a directory that holds some"
+            )
         yield Opened(documents, n_failed)
 
 
 def _entries(directory: str) -> Iterator[str | tuple[str, str]]:
     """The files of a directory, and (name, reason) of what is passed over."""
-    from localctx.document import walk
+    from localctx.document import SkippedEntry, walk
+    from localctx.document.source import display_name
 
     for entry in walk(directory):
-        yield os.fspath(entry) if isinstance(entry, os.PathLike) else (entry.name, entry.reason)
+        if isinstance(entry, SkippedEntry):
+            yield display_name(entry.path), entry.reason
+        else:
+            yield os.fspath(entry)

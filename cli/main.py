@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import typer
 
 from localctx import __version__
-from localctx.cli.commands import bench, chunk, doctor, later, models, read
 from localctx.errors import Interrupted, LocalctxError
+
+from .commands import bench, chunk, doctor, later, models, read
 
 __all__ = ["app", "run"]
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ClickError = typer.BadParameter.__mro__[2]
+ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """The base class of Typer's own usage errors, which has format_message()."""
 
 
@@ -37,7 +38,9 @@ def _print_version(value: bool) -> None:
 
 @app.callback()
 def _top(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     """Options of the program itself."""
 
@@ -67,7 +70,9 @@ def _with_chat(arguments: list[str]) -> list[str]:
     """`localctx FILE` means `localctx chat FILE`."""
     if not arguments or arguments[0].startswith("-"):
         return arguments
-    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    known = {
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    }
     known |= {group.name for group in app.registered_groups if group.name}
     if arguments[0] not in known and os.path.lexists(arguments[0]):
         return ["chat", *arguments]
@@ -88,11 +93,13 @@ def _main(arguments: list[str], as_json: bool) -> int:
     except typer.Exit as done:
         return done.exit_code
     except MemoryError:
-        return _tell("OutOfMemory", "not enough memory", "a smaller --ctx or model; localctx doctor", 1, as_json)
+        return _tell(
+            "OutOfMemory", "not enough memory", "a smaller --ctx or model; localctx doctor", 1, as_json
+        )
     except ClickError as error:
         hint = "localctx --help" if not arguments else f"localctx {arguments[0]} --help"
         return _tell("UsageError", _first_line(error), hint, 2, as_json)
-    except Exception as error:  # noqa: BLE001  # the last resort: a user gets one line, never a traceback
+    except Exception as error:  # the last resort: a user gets one line, never a traceback
         if os.environ.get("LOCALCTX_DEBUG") == "1":
             raise
         what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"

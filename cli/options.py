@@ -36,12 +36,15 @@ def _option(*names: str, help: str = "", panel: str | None = None, metavar: str 
 class RunOptions:
     """Options of every command that runs a model. None means: not given here."""
 
-    model: Annotated[Text, _option("--model", "-m", help="Model name, GGUF file, or hf:OWNER/REPO[:FILE].")] = None
+    model: Annotated[
+        Text, _option("--model", "-m", help="Model name, GGUF file, or hf:OWNER/REPO[:FILE].")
+    ] = None
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
     ] = None
     gpu_layers: Annotated[
-        Text, _option("--gpu-layers", "-ngl", "--n-gpu-layers", metavar="N|auto|all", help="Layers on the GPU.")
+        Text,
+        _option("--gpu-layers", "-ngl", "--n-gpu-layers", metavar="N|auto|all", help="Layers on the GPU."),
     ] = None
     threads: Annotated[int | None, _option("--threads", "-t", help="CPU threads.")] = None
     strategy: Annotated[
@@ -50,24 +53,33 @@ class RunOptions:
             "--strategy", metavar="auto|exact|retrieve|map-reduce|condense", help="How the document is read."
         ),
     ] = None
-    temp: Annotated[float | None, _option("--temp", "--temperature", help="Sampling temperature; 0 is greedy.")] = None
+    temp: Annotated[
+        float | None, _option("--temp", "--temperature", help="Sampling temperature; 0 is greedy.")
+    ] = None
     top_p: Annotated[float | None, _option("--top-p", help="Nucleus sampling threshold.")] = None
     top_k: Annotated[int | None, _option("--top-k", help="Sample among the K likeliest tokens.")] = None
-    min_p: Annotated[float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")] = None
+    min_p: Annotated[
+        float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")
+    ] = None
     seed: Annotated[int | None, _option("--seed", "-s", help="Random seed.")] = None
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
     ] = None
     store: Annotated[
-        Text, _option("--store", metavar="DIR|off", help="Where converted documents are kept; off keeps nothing.")
+        Text,
+        _option("--store", metavar="DIR|off", help="Where converted documents are kept; off keeps nothing."),
     ] = None
-    password_file: Annotated[Text, _option("--password-file", metavar="F", help="File with the PDF password.")] = None
-    encoding: Annotated[Text, _option("--encoding", metavar="NAME", help="Text encoding, when detection is wrong.")] = (
-        None
-    )
+    password_file: Annotated[
+        Text, _option("--password-file", metavar="F", help="File with the PDF password.")
+    ] = None
+    encoding: Annotated[
+        Text, _option("--encoding", metavar="NAME", help="Text encoding, when detection is wrong.")
+    ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
     offline: Annotated[bool, _option("--offline", help="Never use the network.")] = False
-    config: Annotated[Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")] = None
+    config: Annotated[
+        Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")
+    ] = None
 
     def flags(self) -> dict[str, object]:
         """The given options as settings; None where not given."""
@@ -81,9 +93,13 @@ class LaterOptions:
 
     lora: Annotated[Text, _option("--lora", metavar="FILE[:SCALE]", help=_LATER)] = None
     backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
-    split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = None
+    split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = (
+        None
+    )
     n_cpu_moe: Annotated[Text, _option("--n-cpu-moe", metavar="N", help=_LATER)] = None
-    override_tensor: Annotated[Text, _option("--override-tensor", "-ot", metavar="RE=DEV", help=_LATER)] = None
+    override_tensor: Annotated[Text, _option("--override-tensor", "-ot", metavar="RE=DEV", help=_LATER)] = (
+        None
+    )
     tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
     main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
     rope_scaling: Annotated[
@@ -92,8 +108,12 @@ class LaterOptions:
     rope_scale: Annotated[Text, _option("--rope-scale", metavar="S", help=_LATER)] = None
     rope_freq_base: Annotated[Text, _option("--rope-freq-base", metavar="F", help=_LATER)] = None
     yarn_orig_ctx: Annotated[Text, _option("--yarn-orig-ctx", metavar="N", help=_LATER)] = None
-    override_kv: Annotated[list[str] | None, _option("--override-kv", metavar="KEY=TYPE:VALUE", help=_LATER)] = None
-    kv: Annotated[list[str] | None, _option("--kv", "--kv-overrides", metavar="KEY=VALUE,...", help=_LATER)] = None
+    override_kv: Annotated[
+        list[str] | None, _option("--override-kv", metavar="KEY=TYPE:VALUE", help=_LATER)
+    ] = None
+    kv: Annotated[
+        list[str] | None, _option("--kv", "--kv-overrides", metavar="KEY=VALUE,...", help=_LATER)
+    ] = None
     cache_type_k: Annotated[Text, _option("--cache-type-k", "-ctk", metavar="TYPE", help=_LATER)] = None
     cache_type_v: Annotated[Text, _option("--cache-type-v", "-ctv", metavar="TYPE", help=_LATER)] = None
     flash_attn: Annotated[Text, _option("--flash-attn", "-fa", metavar="on|off|auto", help=_LATER)] = None
@@ -105,7 +125,9 @@ class LaterOptions:
         """Raise NotYetAvailable for the first option that was given."""
         for option in dataclasses.fields(self):
             if getattr(self, option.name):
-                raise NotYetAvailable(f"--{option.name.replace('_', '-')} is not available yet in this version")
+                raise NotYetAvailable(
+                    f"--{option.name.replace('_', '-')} is not available yet in this version"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +142,7 @@ class OutputOptions:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter that is a dataclass of options by the dataclass's fields, as keywords."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         group = groups.get(name)
@@ -137,7 +159,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**values, **gathered)
 
-    del spread.__wrapped__  # type: ignore[attr-defined]  # Typer would read the original's parameters
+    del spread.__wrapped__  # Typer would read the original's parameters
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
     spread.__annotations__ = {p.name: p.annotation for p in parameters}
     return spread

@@ -68,7 +68,9 @@ def size(n_bytes: float) -> str:
 class Reporter:
     """Shows one run: progress on a terminal, notes, the answer as it comes, the coverage footer."""
 
-    def __init__(self, *, as_json: bool, quiet: bool, verbose: bool, answer_to: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, *, as_json: bool, quiet: bool, verbose: bool, answer_to: Callable[[str], None] | None
+    ) -> None:
         """`answer_to` takes the pieces of the answer; None keeps them back (JSON, or an output file)."""
         self._as_json = as_json
         self._quiet = quiet
@@ -96,7 +98,9 @@ class Reporter:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-            self._bars = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            self._bars = Progress(
+                *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+            )
             self._bars.start()
         if step.what not in self._tasks:
             self._tasks[step.what] = self._bars.add_task(step.what, total=step.total)
@@ -199,7 +203,8 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
     pages = f"{coverage.pages_total:,} pages, " if coverage.pages_total else ""
     line = (
         f"— {answer.strategy}: {pages}{coverage.tokens_read:,} of {coverage.tokens_total:,} tokens read, "
-        f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read; support: {answer.support}"
+        f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read; "
+        f"support: {answer.support}"
     )
     lines = [line]
     if coverage.pages_without_text:
@@ -213,8 +218,9 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
             f"rope {rope.type}, scaling {rope.scaling}, base {rope.freq_base:g}, scale {rope.freq_scale:g}"
         )
         lines.append(
-            f"  tokens: {tokens.evaluated:,} evaluated, {tokens.restored:,} restored, {tokens.generated:,} generated; "
-            f"first token {times.ttft_ms / 1000:.1f} s, {times.decode_tokens_per_s:.1f} tokens/s"
+            f"  tokens: {tokens.evaluated:,} evaluated, {tokens.restored:,} restored, "
+            f"{tokens.generated:,} generated; first token {times.ttft_ms / 1000:.1f} s, "
+            f"{times.decode_tokens_per_s:.1f} tokens/s"
         )
     return lines
 

@@ -1,8 +1,8 @@
 """Run million-token documents locally: read the whole, answer from the parts that matter, say what was read.
 
-    import localctx
-    with localctx.open("report.pdf") as doc:
-        print(doc.ask("What was the net revenue?").text)
+import localctx
+with localctx.open("report.pdf") as doc:
+    print(doc.ask("What was the net revenue?").text)
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ class Utf8Index:
     def __init__(self, step: int = 4096) -> None: ...
     def feed(self, data: Buffer) -> bool:
         """Validate and count the next bytes (RFC 3629: no surrogates, no overlong forms, at most U+10FFFF;
-        a character may straddle two pieces). False once invalid; `error_offset` then says where.
+        a character may straddle two pieces). False once invalid; `error_offset` then says where, and the
+        counts stay at what precedes it.
         """
     def finish(self) -> bool:
         """End of text; False when it ends inside a character."""
@@ -58,7 +59,8 @@ class AbortFlag:
     def data_address(self) -> int: ...
     def watch_sigint(self) -> None:
         """From now until unwatch_sigint(), SIGINT also sets this flag from the C signal handler, before
-        Python's own handler (still called) gets its turn. One flag watches at a time.
+        Python's own handler (still called) gets its turn. A SIGINT that the process ignores stays ignored.
+        Raises RuntimeError while another flag watches.
         """
     def unwatch_sigint(self) -> None: ...
 

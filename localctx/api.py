@@ -1,4 +1,4 @@
-"""The stages joined for a program: settings → model file → engine → documents → answers. Knows no terminal."""
+"""The stages joined for a program: settings → model file → engine → documents → answers. No terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OpenDocument", "open", "open_document_for", "open_model_for", "setti
 
 
 def settings_for(flags: dict[str, object], config: str | None = None) -> tuple[Settings, Manifest | None]:
-    """The run's settings with the model's own defaults under them, and the model's manifest if it is known."""
+    """The run's settings with the model's own defaults under them, and its manifest if it is known."""
     from localctx.registry import find_manifest
 
     config_path = Path(config) if config else None
@@ -38,9 +38,7 @@ def open_model_for(settings: Settings) -> Model:
     from localctx.registry import resolve
 
     resolved = resolve(settings.model)
-    options = EngineOptions(
-        gpu_layers=settings.gpu_layers, n_threads=settings.threads, force=settings.force
-    )
+    options = EngineOptions(gpu_layers=settings.gpu_layers, n_threads=settings.threads, force=settings.force)
     return open_model(resolved.path, options)
 
 
@@ -52,7 +50,11 @@ def open_document_for(source: str, settings: Settings, pages: tuple[int, int] | 
     if settings.store is not None:
         options["cache_dir"] = None if settings.store == "off" else Path(settings.store)
     return open_document(
-        source, password=_password(settings), encoding=settings.encoding, pages=pages, **options  # type: ignore[arg-type]
+        source,
+        password=_password(settings),
+        encoding=settings.encoding,
+        pages=pages,
+        **options,  # type: ignore[arg-type]
     )
 
 
@@ -63,7 +65,9 @@ def _password(settings: Settings) -> str | None:
     try:
         lines = Path(settings.password_file).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the password file: {error}", "a UTF-8 text file, password on line 1") from None
+        raise InputError(
+            f"cannot read the password file: {error}", "a UTF-8 text file, password on line 1"
+        ) from None
     return lines[0] if lines else ""
 
 
@@ -77,7 +81,7 @@ class OpenDocument:
 
     def summarize(self, length: str = "medium", focus: str | None = None) -> Answer:
         """The document's points with their places. Raises what localctx.errors names."""
-        from localctx.session import summarize
+        from localctx.session.summarize import summarize
 
         return _last(summarize([self.document], self.model, self.settings, length=length, focus=focus))
 
@@ -86,8 +90,8 @@ class OpenDocument:
     @overload
     def ask(self, question: str, *, stream: Literal[True]) -> Iterator[str]: ...
     def ask(self, question: str, *, stream: bool = False) -> Answer | Iterator[str]:
-        """Answer a question from the document; with `stream`, the pieces of the answer's text as they come."""
-        from localctx.session import ask
+        """Answer a question from the document; with `stream`, the pieces of the answer as they come."""
+        from localctx.session.ask import ask
 
         events = ask([self.document], self.model, question, self.settings)
         return _texts(events) if stream else _last(events)
@@ -134,4 +138,3 @@ def _texts(events: Iterator[Event]) -> Iterator[str]:
     from localctx.session.events import Text
 
     return (event.text for event in events if isinstance(event, Text))
-

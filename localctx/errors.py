@@ -1,17 +1,17 @@
 """The errors a user can meet. Knows nothing of terminals; `exit_code` is the promise of docs/cli.md.
 
-    LocalctxError            1  failed
-    ├── UsageError           2  bad usage: option, key, value
-    │   └── NotYetAvailable  2  a command or option of a later release
-    ├── InputError           3  the input cannot be used
-    │   ├── PasswordNeeded
-    │   ├── NoTextError      scanned, empty or blank
-    │   ├── UnknownFormat    binary or unsupported type
-    │   └── LimitExceeded    a cap on time, memory, members, inflated bytes
-    ├── ModelError           1  a model file that is missing, broken or of the wrong kind
-    │   └── OutOfMemory      1  would not fit; names sizes and the options that change them
-    ├── PartlyDone           4  some inputs failed
-    └── Interrupted        130  stopped by the user
+LocalctxError            1  failed
+├── UsageError           2  bad usage: option, key, value
+│   └── NotYetAvailable  2  a command or option of a later release
+├── InputError           3  the input cannot be used
+│   ├── PasswordNeeded
+│   ├── NoTextError      scanned, empty or blank
+│   ├── UnknownFormat    binary or unsupported type
+│   └── LimitExceeded    a cap on time, memory, members, inflated bytes
+├── ModelError           1  a model file that is missing, broken or of the wrong kind
+│   └── OutOfMemory      1  would not fit; names sizes and the options that change them
+├── PartlyDone           4  some inputs failed
+└── Interrupted        130  stopped by the user
 """
 
 from __future__ import annotations

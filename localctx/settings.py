@@ -73,7 +73,9 @@ def _check_ranges(settings: Settings) -> None:
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
     if settings.gpu_layers not in ("auto", "all") and not settings.gpu_layers.isdecimal():
-        raise UsageError(f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"')
+        raise UsageError(
+            f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'
+        )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -95,7 +97,7 @@ def load_settings(
     """
     known = {field.name for field in fields(Settings)}
     environ = os.environ if environ is None else environ
-    layers = [
+    layers: list[tuple[str, Mapping[str, object]]] = [
         ("manifest", dict(manifest or {})),
         _read_config(config),
         ("environment", {n: v for n in known if (v := environ.get(f"LOCALCTX_{n.upper()}"))}),
@@ -122,21 +124,29 @@ def _read_config(config: Path | None) -> tuple[str, dict[str, object]]:
     try:
         return str(path), tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}", "it is a TOML file of settings, one NAME = VALUE a line")
+        raise UsageError(
+            f"cannot read {path}: {error}", "it is a TOML file of settings, one NAME = VALUE a line"
+        ) from error
 
 
 def _typed(name: str, value: object, origin: str) -> object:
     """`value` as the setting's type; text from the environment is converted."""
     wanted = get_type_hints(Settings)[name]
-    kinds = [kind for kind in (bool, int, float, str) if kind is wanted or kind in getattr(wanted, "__args__", ())]
+    kinds = [
+        kind for kind in (bool, int, float, str) if kind is wanted or kind in getattr(wanted, "__args__", ())
+    ]
     kind = kinds[0]
     try:
-        if isinstance(value, bool) is (kind is bool) and isinstance(value, (int, float) if kind is float else kind):
+        if isinstance(value, bool) is (kind is bool) and isinstance(
+            value, (int, float) if kind is float else kind
+        ):
             return kind(value)
         if isinstance(value, str) and kind is bool:
-            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[value.lower()]
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[
+                value.lower()
+            ]
         if isinstance(value, str) or (kind is str and isinstance(value, int)):
-            return kind(value)  # type: ignore[call-overload]  # kind is int, float or str here
+            return kind(value)
     except (KeyError, ValueError):
         pass
     raise UsageError(f"{name} = {value!r} in {origin} is not of type {kind.__name__}")

@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--wheel", type=Path, help="take this ready-made wheel for the backend instead of building"
     )
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = (options.wheel_dir or default_wheel_dir()).expanduser().resolve()
     try:
         if options.command == "table":
@@ -174,11 +176,12 @@ def build(scratch: Path, args: str, log: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=True,
         )
         try:
             _follow(process, out.write, started)
         except BaseException:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)  # the compilers too, which pip would leave running
             raise
         finally:
             status = process.wait()

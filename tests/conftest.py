@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from engine.tiny_gguf import GEMMA_LIKE, LLAMA2_LIKE, bpe_vocabulary, spm_vocabu
 
 from localctx.errors import LocalctxError
 from localctx.registry import resolve
+
+os.environ.setdefault("GOMP_SPINCOUNT", "0")  # tests run side by side: threads that wait must not spin
 
 
 @pytest.fixture(scope="session")

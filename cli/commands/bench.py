@@ -6,15 +6,18 @@ from typing import Annotated
 
 import typer
 
-from localctx.cli.options import LaterOptions, OutputOptions, RunOptions, with_options
 from localctx.errors import NotYetAvailable
+
+from ..options import LaterOptions, OutputOptions, RunOptions, with_options
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group to the app."""
-    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Measure speed and faithfulness here.")
+    group = typer.Typer(
+        rich_markup_mode=None, no_args_is_help=True, help="Measure speed and faithfulness here."
+    )
     group.command("document")(with_options(document))
     group.command("faithfulness")(with_options(faithfulness))
     for name in ("summary", "prefill", "ask", "decode", "codec", "load", "compare"):
@@ -40,7 +43,8 @@ def document(
     from dataclasses import asdict
 
     from localctx.bench.document import run as measure
-    from localctx.cli.render import print_json, print_line
+
+    from ..render import print_json, print_line
 
     results = []
     for result in measure(scale=scale, only=only):
@@ -56,20 +60,23 @@ def faithfulness(
     later: LaterOptions,
     output: OutputOptions,
     texts: Annotated[
-        str | None, typer.Option("--texts", metavar="DIR", help="Ten or so texts (default: cut from the sample).")
+        str | None,
+        typer.Option("--texts", metavar="DIR", help="Ten or so texts (default: cut from the sample)."),
     ] = None,
     sample: Annotated[
         str, typer.Option("--sample", metavar="FILE", help="Document that the texts are cut from.")
     ] = "docs/samples/state-of-the-union.pdf",
     modes: Annotated[
-        list[str] | None, typer.Option("--mode", metavar="MODE", help="map-reduce, condense, exact, plain-prompt.")
+        list[str] | None,
+        typer.Option("--mode", metavar="MODE", help="map-reduce, condense, exact, plain-prompt."),
     ] = None,
     count: Annotated[int, typer.Option("--count", metavar="N", help="Texts cut from the sample.")] = 10,
 ) -> None:
     """Share of numbers and names in summaries that stand in the source, for each mode."""
     from localctx.api import open_model_for, settings_for
     from localctx.bench.faithfulness_modes import MODES, measure
-    from localctx.cli.render import note, print_json, print_line, silent
+
+    from ..render import note, print_json, print_line, silent
 
     later.refuse_given()
     settings, _ = settings_for(run.flags(), run.config)

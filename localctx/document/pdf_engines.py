@@ -56,12 +56,12 @@ class PdfminerReader:
     engine = "pdfminer"
 
     def __init__(self, file: Any, password: str = "") -> None:
-        from pdfminer.converter import PDFPageAggregator  # noqa: PLC0415 - only where it is needed
-        from pdfminer.layout import LAParams  # noqa: PLC0415
-        from pdfminer.pdfdocument import PDFDocument  # noqa: PLC0415
-        from pdfminer.pdfinterp import PDFPageInterpreter, PDFResourceManager  # noqa: PLC0415
-        from pdfminer.pdfpage import PDFPage  # noqa: PLC0415
-        from pdfminer.pdfparser import PDFParser  # noqa: PLC0415
+        from pdfminer.converter import PDFPageAggregator
+        from pdfminer.layout import LAParams
+        from pdfminer.pdfdocument import PDFDocument
+        from pdfminer.pdfinterp import PDFPageInterpreter, PDFResourceManager
+        from pdfminer.pdfpage import PDFPage
+        from pdfminer.pdfparser import PDFParser
 
         resources = PDFResourceManager()
         self.device = PDFPageAggregator(resources, laparams=LAParams(detect_vertical=True, all_texts=True))
@@ -90,7 +90,7 @@ class PdfminerReader:
 
 def box_texts(container: Any) -> Iterator[str]:
     """The text of each box of pdfminer's layout, those inside figures too."""
-    from pdfminer.layout import LTFigure, LTTextBoxVertical, LTTextContainer, LTTextLine  # noqa: PLC0415
+    from pdfminer.layout import LTFigure, LTTextBoxVertical, LTTextContainer, LTTextLine
 
     for item in container:
         if isinstance(item, LTTextBoxVertical):
@@ -114,7 +114,7 @@ class PypdfReader:
     engine = "pypdf"
 
     def __init__(self, file: Any, password: str = "") -> None:
-        from pypdf import PdfReader as Reader  # noqa: PLC0415
+        from pypdf import PdfReader as Reader
 
         reader = Reader(file, password=password or None)
         self.pages: list[PageObject] = list(reader.pages)

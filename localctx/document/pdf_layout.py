@@ -25,6 +25,8 @@ PARAGRAPH_GAP = 1.28
 """A gap this many times the page's usual one ends a paragraph."""
 LEADER = re.compile(r"(?:\. ?){5,}")
 PAGE_AT_END = re.compile(r"[^\d.,]\s\d{1,4}$")
+SPACE_WIDTH, RAGGED_SPACE = 0.3, 1.5
+"""What a word needs besides its own width, by the height of the line; more in the middle of a sentence."""
 NOISE = "\0"
 WIDE = 0x2E80
 """From here on scripts are written without spaces between words."""
@@ -133,7 +135,8 @@ def separator(above: PlacedLine, below: PlacedLine, usual_gap: float, reach: flo
         return "\n\n"
     if ends and below.left - above.left > 0.6 * height:
         return "\n\n"
-    if reach - above.right <= below.word_width + 0.2 * height:
+    slack = SPACE_WIDTH if ends or not continues(below) else RAGGED_SPACE
+    if reach - above.right <= below.word_width + slack * height:
         return space_between(above, below)
     return "\n\n" if ends and not continues(below) else "\n"
 

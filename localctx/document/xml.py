@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from localctx.document.events import Event, Facts, Heading, Options, Text
 from localctx.document.markup import MarkupParser, declared_encoding, local_name
@@ -19,6 +19,7 @@ from localctx.document.source import Source
 __all__ = ["convert"]
 
 FLUSH_CHARACTERS = 1 << 16
+MAX_NAMES = 10_000
 RECORD_DEPTH = 3  # children of the root, or of its one container
 PARAGRAPHS = frozenset({"p", "para", "simpara", "paragraph"})
 TITLES = frozenset({"title", "head", "heading"})
@@ -37,26 +38,37 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
     yield Facts(encoding.name, parser.decoder.n_replaced)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an element's name says, looked up once a name."""
+
+    name: str
+    is_title: bool
+    is_section: bool
+    is_paragraph: bool
+
+
 class Frame:
     """An open element. `text` is its own running text while it is short; inline: open elements inside it."""
 
-    label: str
-    name: str
-    text: list[str] = field(default_factory=list)
-    n_characters: int = 0
-    n_unwritten: int = 0
-    is_mixed: bool = False
-    has_children: bool = False
-    is_labelled: bool = False
-    inline: int = 0
-    last_was_tag: bool = False
+    __slots__ = (
+        *("has_children", "inline", "is_labelled", "is_mixed", "kind", "label", "last_was_tag"),
+        *("n_characters", "n_unwritten", "text"),
+    )
+
+    def __init__(self, kind: Kind, label: str) -> None:
+        self.kind = kind
+        self.label = label
+        self.text: list[str] = []
+        self.n_characters = self.n_unwritten = self.inline = 0
+        self.is_mixed = self.has_children = self.is_labelled = self.last_was_tag = False
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """A finished text element that is not written yet: text may follow that makes it part of running text."""
 
+    kind: Kind
     label: str
     text: str
     heading_level: int | None
@@ -67,12 +79,15 @@ class Lines:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._text: list[str] = []
+        self._kinds: dict[str, Kind] = {}
         self._stack: list[Frame] = []
         self._held: Held | None = None
         self._is_blank = True  # the last line written is empty
 
     def drain(self) -> list[Event]:
         """The events made since the last call."""
+        self._flush_text()
         events, self._events = self._events, []
         return events
 
@@ -85,12 +100,15 @@ class Lines:
             if top.last_was_tag:
                 self._collect(top, " ")
             return
-        self._release()
+        if self._held is not None:
+            self._release()
         if top is not None:
             top.has_children = True
-        plain = local_name(name)
-        pairs = "".join(f" {local_name(key)}={one_line(value)}" for key, value in attributes.items())
-        self._stack.append(Frame(plain + pairs, plain))
+        kind = self._kinds.get(name) or self._kind(name)
+        label = kind.name
+        for key, value in attributes.items():
+            label += f" {local_name(key)}={one_line(value)}"
+        self._stack.append(Frame(kind, label))
 
     def data(self, text: str) -> None:
         """Characters of the innermost element."""
@@ -102,7 +120,8 @@ class Lines:
             self._held = None  # `<p><b>word</b> and more`: one running text
             top.is_mixed = True
             self._collect(top, held.text)
-        self._release()
+        if self._held is not None:
+            self._release()
         self._collect(top, text)
         top.last_was_tag = False
 
@@ -117,8 +136,9 @@ class Lines:
             self._flush(top)
             self._write("\n")
         elif top.n_characters or not top.has_children:
-            self._release()
-            self._held = Held(top.label, one_text(top.text), self._heading_level(top))
+            if self._held is not None:
+                self._release()
+            self._held = Held(top.kind, top.label, one_text(top.text), self._heading_level(top))
         elif top.is_mixed or top.has_children:
             self._release()
         self._stack.pop()
@@ -130,11 +150,11 @@ class Lines:
 
     def _heading_level(self, frame: Frame) -> int | None:
         """The level of a section's title; None for any other element."""
-        if frame.name.lower() not in TITLES or len(self._stack) < 2:
+        if not frame.kind.is_title or len(self._stack) < 2:
             return None
-        n_sections = sum(1 for outer in self._stack[:-1] if SECTIONS.match(outer.name))
+        n_sections = sum(outer.kind.is_section for outer in self._stack[:-1])
         parent = self._stack[-2]
-        if SECTIONS.match(parent.name):
+        if parent.kind.is_section:
             return n_sections + 1
         return 1 if len(self._stack) == 2 else None
 
@@ -162,11 +182,13 @@ class Lines:
         held, self._held = self._held, None
         if held is None:
             return
-        self._labels(self._stack)
+        if self._stack and not self._stack[-1].is_labelled:
+            self._labels(self._stack)
         if held.heading_level is not None and held.text:
+            self._flush_text()
             self._events.append(Heading(held.heading_level, held.text))
             self._write(held.text + "\n")
-        elif held.text and held.label.lower() in PARAGRAPHS:
+        elif held.text and held.kind.is_paragraph:
             self._write(held.text + "\n")
             self._blank_line()
         elif held.text:
@@ -179,7 +201,7 @@ class Lines:
         for frame in frames:
             if not frame.is_labelled:
                 frame.is_labelled = True
-                if SECTIONS.match(frame.label) is None:  # its title says more
+                if frame.label != frame.kind.name or not frame.kind.is_section:  # its title says more
                     self._write(frame.label + "\n")
 
     def _blank_line(self) -> None:
@@ -190,8 +212,23 @@ class Lines:
 
     def _write(self, text: str) -> None:
         if text:
-            self._events.append(Text(text))
+            self._text.append(text)
             self._is_blank = False
+
+    def _flush_text(self) -> None:
+        """Make one event of the text written since the last."""
+        if self._text:
+            self._events.append(Text("".join(self._text)))
+            self._text.clear()
+
+    def _kind(self, name: str) -> Kind:
+        """What a name says, remembered; the few names of a document come again and again."""
+        plain = local_name(name)
+        lower = plain.lower()
+        kind = Kind(plain, lower in TITLES, SECTIONS.match(lower) is not None, lower in PARAGRAPHS)
+        if len(self._kinds) < MAX_NAMES:
+            self._kinds[name] = kind
+        return kind
 
 
 def one_line(text: str) -> str:
@@ -201,4 +238,7 @@ def one_line(text: str) -> str:
 
 def one_text(parts: list[str]) -> str:
     """Running text: lines without indentation, single spaces."""
-    return BREAKS.sub("\n", SPACES.sub(" ", "".join(parts))).strip()
+    text = parts[0] if len(parts) == 1 else "".join(parts)
+    if "\n" not in text and "\t" not in text and "  " not in text:
+        return text.strip()
+    return BREAKS.sub("\n", SPACES.sub(" ", text)).strip()

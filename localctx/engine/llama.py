@@ -22,7 +22,7 @@ from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, large
 from localctx.engine.generation import BatchContext
 from localctx.engine.gguf import GGUFHeader, chat_template, display
 from localctx.engine.gguf import open_model as open_header
-from localctx.engine.limits import check_context_size, usable_cpus
+from localctx.engine.limits import check_context_size, spin_count, usable_cpus
 from localctx.engine.llama_context import LlamaDecoder
 from localctx.engine.llama_log import LoadLog, logged, silence
 from localctx.engine.llama_vocab import LlamaVocab
@@ -36,9 +36,8 @@ from localctx.engine.thinking import ThinkingSplitter, ThinkingTags, detect
 from localctx.errors import LocalctxError, ModelError, OutOfMemory, UsageError
 from localctx.values import Message, ModelInfo, Prompt, RopeInfo
 
-# Read when libgomp is loaded: its threads would spin for milliseconds at each barrier, and on a machine that
-# has other work to do, decoding becomes ten times slower.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+# libgomp reads this when it is loaded, which the next import does.
+os.environ.setdefault("GOMP_SPINCOUNT", str(spin_count(os.getloadavg()[0], os.cpu_count() or 1)))
 
 import llama_cpp
 import llama_cpp.llama_cpp as lib

@@ -250,7 +250,7 @@ def _value(hint: Any, value: Any, origin: str) -> Any:
     if get_origin(kind) is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
     if isinstance(value, dict) and get_origin(kind) not in (None, tuple):
-        return types.MappingProxyType(dict(value))
+        return dict(value)
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, type) and type(value) is kind:

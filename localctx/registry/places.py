@@ -15,7 +15,7 @@ import platformdirs
 from localctx.engine.gguf import resolve as resolve_shards
 from localctx.errors import UsageError
 
-__all__ = ["expand", "first_file", "ggufs_in", "hub_cache", "hub_files", "models_dir"]
+__all__ = ["expand", "first_file", "ggufs_in", "hub_cache", "hub_files", "is_file", "models_dir"]
 
 _SHARD = re.compile(r"-(\d{5})(?=-of-\d{5}\.gguf\Z)", re.IGNORECASE)
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
@@ -70,7 +70,7 @@ def hub_files(repo: str, cache: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for revision in sorted(revisions, key=lambda item: item.name != main):
         for path in sorted(revision.rglob("*.gguf")):
-            if path.is_file():
+            if is_file(path):
                 found.setdefault(path.relative_to(revision).as_posix(), path)
     return found
 
@@ -86,13 +86,21 @@ def ggufs_in(folder: Path) -> list[Path]:
         return []
     found = []
     for path in entries:
-        if not path.name.lower().endswith(".gguf") or not path.is_file() or _PROJECTOR.search(path.stem):
+        if not path.name.lower().endswith(".gguf") or not is_file(path) or _PROJECTOR.search(path.stem):
             continue
         shard = _SHARD.search(path.name)
         first = path.with_name(_SHARD.sub("-00001", path.name))
-        if shard is None or first == path or not first.is_file():
+        if shard is None or first == path or not is_file(first):
             found.append(path)
     return found
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file is there and may be looked at; a folder without permission holds nothing."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def first_file(path: Path) -> Path:

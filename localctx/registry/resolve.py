@@ -15,7 +15,7 @@ from pathlib import Path
 from localctx.engine.gguf import display
 from localctx.errors import ModelError, NotYetAvailable, UsageError
 from localctx.registry.manifest import Manifest, find_manifest, manifests
-from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, hub_files, models_dir
+from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, hub_files, is_file, models_dir
 from localctx.settings import nearest
 
 __all__ = ["ResolvedModel", "locate", "resolve"]
@@ -64,7 +64,7 @@ def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) ->
 def locate(manifest: Manifest, folder: Path, cache: Path) -> Path | None:
     """Where the manifest's file is: the models folder, else the Hugging Face cache; None when nowhere."""
     path = folder / manifest.file_name
-    if path.is_file():
+    if is_file(path):
         return path
     for repo in manifest.hub:
         found = _best_file(hub_files(repo, cache))
@@ -105,7 +105,7 @@ def _from_path(path: Path) -> ResolvedModel:
     elif not stat.S_ISREG(mode):
         raise ModelError(f"{display(path)}: not a regular file", "a model is a .gguf file")
     first = first_file(path)
-    if not first.is_file():
+    if not is_file(first):
         raise ModelError(f"{display(path)}: no such model file", f"check the path; {_LIST}")
     return ResolvedModel(first, None, display(Path(path.stem)))
 

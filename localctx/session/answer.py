@@ -87,7 +87,9 @@ class Answer:
             "warnings": list(self.warnings),
         }
         if len(self.documents) > 1:
-            value["documents"] = [{"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents]
+            value["documents"] = [
+                {"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents
+            ]
         return value
 
 

@@ -7,7 +7,7 @@ cite and judge.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from localctx.document import Document
@@ -176,18 +176,24 @@ def _retrieved(run: _Run, index: LexicalIndex, budget: int) -> Generator[Event, 
         )
     hits = index.search(run.question)
     ranked = [number for number, _ in hits.ranking[: 16 * MAX_BLOCKS]]
-    keys: list[object] = list(range(run.n_blocks))
+    keys: list[Hashable] = list(range(run.n_blocks))
     for number in ranked:
         keys[number] = text_key(run.passage(number).text)
     costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
     selection = choose(
-        hits.scores(), costs, budget_tokens=budget, max_blocks=MAX_BLOCKS, text_keys=keys  # type: ignore[arg-type]
+        hits.scores(),
+        costs,
+        budget_tokens=budget,
+        max_blocks=MAX_BLOCKS,
+        text_keys=keys,
     )
     chosen = list(selection.indices)
     if selection.outcome == "nothing fits":
         raise UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
     if not chosen:
-        yield run.warn("no passage shares a word with the question: the beginning of the document is read instead")
+        yield run.warn(
+            "no passage shares a word with the question: the beginning of the document is read instead"
+        )
         chosen = _first_fitting(costs, budget)
     passages = tuple(run.passage(number) for number in chosen)
     fragments: list[str] = []
@@ -237,7 +243,9 @@ def _all_text(run: _Run) -> Iterator[str]:
         yield from reading.document.text.stream()
 
 
-def _citations(question: str, answer: str, passages: Sequence[Passage], language: str) -> tuple[Citation, ...]:
+def _citations(
+    question: str, answer: str, passages: Sequence[Passage], language: str
+) -> tuple[Citation, ...]:
     """The sentences of the passages that hold the answer, best first."""
     candidates = [Candidate(n, passage.start, passage.text) for n, passage in enumerate(passages)]
     found = supporting_sentences(answer, candidates, question=question, language=language)

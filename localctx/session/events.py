@@ -13,7 +13,18 @@ from typing import TypeAlias
 from localctx.session.answer import Answer
 from localctx.values import Section, Strategy
 
-__all__ = ["Event", "Finished", "Listener", "Notice", "Overview", "Planned", "Progress", "SectionDone", "Text", "ignore_progress"]
+__all__ = [
+    "Event",
+    "Finished",
+    "Listener",
+    "Notice",
+    "Overview",
+    "Planned",
+    "Progress",
+    "SectionDone",
+    "Text",
+    "ignore_progress",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,9 @@ def _blocks(reading: Reading, model: Model, listen: Listener) -> Iterator[Block]
         yield block
 
 
-def sum_coverage(documents: Sequence[Document], coverages: Sequence[Coverage]) -> tuple[Coverage, tuple[DocumentCoverage, ...]]:
+def sum_coverage(
+    documents: Sequence[Document], coverages: Sequence[Coverage]
+) -> tuple[Coverage, tuple[DocumentCoverage, ...]]:
     """The total over all documents, and each document's own."""
     if len(coverages) == 1:
         return coverages[0], ()

@@ -1,9 +1,10 @@
-"""Summary points: key sentences with their places, and the check that lets a rewrite take their place. Pure."""
+"""Summary points: key sentences with their places, and the check that lets a rewrite replace them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import regex
 
@@ -40,7 +41,9 @@ class Point:
     def joined(points: Sequence[Point]) -> Point:
         """Several neighbours as one: said by the best of them until a rewrite is accepted."""
         best = max(points, key=lambda point: point.score)
-        citations = sorted((c for p in points for c in p.citations), key=lambda c: c.quote != best.citations[0].quote)
+        citations = sorted(
+            (c for p in points for c in p.citations), key=lambda c: c.quote != best.citations[0].quote
+        )
         return replace(
             best,
             source_text="\n".join(point.text for point in points),
@@ -75,11 +78,11 @@ def key_points(part: Part, focus: str | None) -> Point:
 
 
 def accept(point: Point, rewrite: str, finish_reason: FinishReason) -> Point:
-    """The point as the model worded it, if that is whole and says only what its source says; else unchanged."""
+    """The point as the model worded it, if that is whole and says only what its source says."""
     lines = [line.strip() for line in rewrite.strip().splitlines() if line.strip()]
     if finish_reason != "stop" or len(lines) != 1:
         return point
-    text = lines[0].strip("\"“” ")
+    text = lines[0].strip('"“” ')
     source = point.source_text
     if not text or len(text) >= len(source) or unsupported(text, source):
         return point
@@ -96,7 +99,7 @@ def group(points: Sequence[Point], n_wanted: int, most: int) -> list[list[Point]
     """Neighbours in groups of at most `most`, evenly, so that no fewer than n_wanted groups result."""
     n_groups = max(n_wanted, -(-len(points) // most))
     edges = [round(k * len(points) / n_groups) for k in range(n_groups + 1)]
-    return [list(points[a:b]) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [list(points[a:b]) for a, b in pairwise(edges) if a < b]
 
 
 def render_point(point: Point, number: int, last_title: str) -> Iterator[str]:
@@ -111,7 +114,9 @@ def render_point(point: Point, number: int, last_title: str) -> Iterator[str]:
 
 def _join_pages(pages: Sequence[str]) -> str:
     """`p. 3` … `pp. 7–9` → `pp. 3–9`."""
-    labels = [label for text in pages if text for label in text.removeprefix("pp. ").removeprefix("p. ").split("–")]
+    labels = [
+        label for text in pages if text for label in text.removeprefix("pp. ").removeprefix("p. ").split("–")
+    ]
     if not labels:
         return ""
     return f"p. {labels[0]}" if labels[0] == labels[-1] else f"pp. {labels[0]}–{labels[-1]}"

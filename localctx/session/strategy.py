@@ -36,7 +36,7 @@ def choose_ask(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:
 
 def choose_summarize(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:
     """How to summarise: exact when the whole document and the points fit, else part by part."""
-    allowed = ("exact", "map-reduce", "condense")
+    allowed: tuple[Strategy, ...] = ("exact", "map-reduce", "condense")
     return _choose(requested, n_needed, n_ctx_limit, "map-reduce", allowed, "summarize")
 
 
@@ -57,10 +57,15 @@ def _choose(
             f"raise --ctx where the model allows it, or take --strategy {fallback}",
         )
     if requested == "auto":
-        return Choice("exact", f"fits the context: {sizes}") if fits else Choice(fallback, f"does not fit: {sizes}")
+        return (
+            Choice("exact", f"fits the context: {sizes}")
+            if fits
+            else Choice(fallback, f"does not fit: {sizes}")
+        )
     for strategy in allowed:
         if strategy == requested:
             return Choice(strategy, "as asked")
     raise UsageError(
-        f"--strategy {requested} is not available for {command} in this version", f"one of auto, {', '.join(allowed)}"
+        f"--strategy {requested} is not available for {command} in this version",
+        f"one of auto, {', '.join(allowed)}",
     )

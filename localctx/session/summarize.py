@@ -16,7 +16,16 @@ from localctx.errors import UsageError
 from localctx.selection import unsupported
 from localctx.session.answer import Answer, Timings, TokenCounts, join_finish_reasons
 from localctx.session.decoding import decode_many
-from localctx.session.events import Event, Finished, Listener, Notice, Planned, SectionDone, Text, ignore_progress
+from localctx.session.events import (
+    Event,
+    Finished,
+    Listener,
+    Notice,
+    Planned,
+    SectionDone,
+    Text,
+    ignore_progress,
+)
 from localctx.session.opening import introduce, read_all, sum_coverage, timed
 from localctx.session.parts import Part, cut_parts
 from localctx.session.points import Point, accept, group, key_points, render_point
@@ -81,7 +90,9 @@ def wanted_points(length: str) -> int:
     if length in LENGTHS:
         return LENGTHS[length]
     if not length.isdecimal() or int(length) == 0:
-        raise UsageError(f"--length {length!r} is not understood", "short, medium, long, or a number of words")
+        raise UsageError(
+            f"--length {length!r} is not understood", "short, medium, long, or a number of words"
+        )
     return max(1, round(int(length) / WORDS_PER_POINT))
 
 
@@ -172,10 +183,16 @@ def _map(
     keys = [key_points(part, run.focus) for part in parts]
     n_read = [0] * len(run.readings)
     requests = []
-    whole = [r.document.read(0, r.document.text.n_code_points) for r in run.readings] if choice.strategy == "exact" else []
+    whole = (
+        [r.document.read(0, r.document.text.n_code_points) for r in run.readings]
+        if choice.strategy == "exact"
+        else []
+    )
     for part, key in zip(parts, keys, strict=True):
         text = part.reading.document.read(*part.span)
-        fragments = whole if choice.strategy == "exact" else [key.text if choice.strategy == "condense" else text]
+        fragments = (
+            whole if choice.strategy == "exact" else [key.text if choice.strategy == "condense" else text]
+        )
         n_tokens = part.n_tokens
         if choice.strategy == "condense":
             n_tokens = min(part.n_tokens, len(run.model.tokenize(key.text)))

@@ -58,8 +58,13 @@ def test_the_long_pdf_is_full_of_prose_and_has_chapters(tmp_path: Path) -> None:
 def test_limits_decide_what_passes() -> None:
     result = bench.Result("pdf", 1, 1, "pages", 2.0, 300, seconds_limit=2.0, memory_limit_bytes=300)
     assert result.passed
+    assert result.line == "pdf: 1 pages of 0.0 MB in 2.00 s, peak 0 MB (aim 2 s; aim 0 MB; met)"
     assert not bench.Result("pdf", 1, 1, "pages", 2.1, 300, seconds_limit=2.0).passed
     assert not bench.Result("pdf", 1, 1, "pages", 2.0, 301, memory_limit_bytes=300).passed
+
+
+def test_scale_changes_inputs_and_not_limits() -> None:
+    assert bench.Sizes().scaled(0.125) == bench.Sizes(312, 1 << 27, 1 << 29, 1 << 30)
 
 
 def test_unknown_names_and_failing_jobs_are_errors(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ def test_no_cluster_is_cut_unless_it_is_larger_than_a_part(text: str, words: str
             assert not cuts & set(range(cluster.start() + 1, cluster.end())), cluster
 
 
+@pytest.mark.parametrize("cluster", ["👩‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "ก็", "한", "क्षि", "\r\n"])
+def test_a_run_of_clusters_without_white_space_is_cut_between_them(cluster: str) -> None:
+    for lead in ("", "a", "ab"):
+        text = lead + cluster * 400
+        tokenize = WordRules(GPT2_WORDS, word_part=1)
+        starts = [block.start for block in blocks_of(text, tokenize, target=24)]
+        assert len(starts) > 10
+        assert all((start - len(lead)) % len(cluster) == 0 for start in starts[1:])
+
+
 @settings(deadline=None, max_examples=60)
 @given(texts, st.integers(0, 300), st.integers(0, 300))
 def test_a_part_of_the_text_is_split_alone(text: str, start: int, length: int) -> None:
@@ -93,9 +103,10 @@ def test_tokens_concatenate_to_those_of_the_whole_text(words: str, line_end: str
 @pytest.mark.slow
 def test_tokens_of_the_embedded_model_concatenate(smollm2_path: Path) -> None:
     chinese = "保险箱的密码是七七三四。“北京是首都！”对吗？他说，没有标点的文字也很多\n\n" * 60
-    records = json.dumps([{"id": i, "k": f"v{i}"} for i in range(3000)], separators=(",", ":"))
+    records = json.dumps([{"id": i, "k": f"v{i}"} for i in range(1000)], separators=(",", ":"))
+    prose = PROSE[:60_000]
     with open_model(smollm2_path) as model:
-        for text in (PROSE, PROSE.replace("\n", "\r\n"), chinese, records):
+        for text in (prose, prose.replace("\n", "\r\n"), chinese, records):
             blocks = blocks_of(text, model.tokenize)
             assert [token for block in blocks for token in block.tokens] == model.tokenize(text)
 
@@ -213,6 +224,13 @@ def test_a_page_is_that_of_the_first_visible_character() -> None:
     one, two = split(StringText(text), white_space_tokens, pages=pages, sections=sections)
     assert two.start < 21
     assert (one.page, one.heading_path, two.page, two.heading_path) == (1, ("A",), 2, ("B",))
+
+
+def test_an_underlined_heading_is_a_heading() -> None:
+    text = "Book\n====\n\nOne\n---\n\nBody."
+    sections = [Section(1, "Book", 0, len(text)), Section(2, "One", 11, len(text))]
+    (only,) = split(StringText(text), white_space_tokens, sections=sections)
+    assert only.heading_path == ("Book", "One")
 
 
 def test_sibling_headings_without_text_stay_apart() -> None:

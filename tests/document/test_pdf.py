@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import pikepdf
 import pytest
 from reportlab.lib.pagesizes import A5
 from reportlab.pdfgen.canvas import Canvas
 
-from localctx.document import pdf as pdf_module
-from localctx.document import pdf_child
-from localctx.document.isolate import ChildFailed
+from localctx.document.isolate import ChildFailed, IsolationLimits, isolated
 from localctx.document.pdf import PdfEnd, PdfHeader, PdfHeading, PdfLimits, PdfPage, extract_pdf
+from localctx.document.pdf_child import read_pdf
 from localctx.document.pdf_engines import Reading
 from localctx.errors import InputError, LimitExceeded, PasswordNeeded, UsageError
 
@@ -197,9 +197,11 @@ def test_shifted_letters_are_told(save: Callable[[bytes], Path]) -> None:
 def test_a_second_opinion_wins_where_the_first_engine_reads_noise(
     save: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch, garbled: str
 ) -> None:
-    monkeypatch.setattr(pdf_child.PdfiumReader, "read", lambda self, index: Reading(garbled))
+    monkeypatch.setattr(
+        "localctx.document.pdf_pdfium.PdfiumReader.read", lambda self, index: Reading(garbled)
+    )
     path = save(encrypted(small_pdf([shown(PROSE.encode())] * 2), user="user", owner="x", revision=6))
-    items = pdf_child.read_pdf(str(path), "file.pdf", "user", [[1, 1]], "pdfium")
+    items = read_pdf(str(path), "file.pdf", "user", [[1, 1]], "pdfium")
     header, provisional, page = items
     assert header["n_pages"] == 2
     assert (provisional["provisional"], provisional["engine"]) == (True, "pdfium")
@@ -241,7 +243,10 @@ def test_any_file_name(tmp_path: Path) -> None:
         assert read(os.fsdecode(path))[1][0].text == "Named oddly"
 
 
-def encrypted(data: bytes, *, user: str, owner: str, revision: int) -> bytes:
+Revision: TypeAlias = Literal[3, 4, 6]
+
+
+def encrypted(data: bytes, *, user: str, owner: str, revision: Revision) -> bytes:
     """The document encrypted by pikepdf."""
     buffer = io.BytesIO()
     protection = pikepdf.Encryption(
@@ -254,7 +259,9 @@ def encrypted(data: bytes, *, user: str, owner: str, revision: int) -> bytes:
 
 @pytest.mark.parametrize("revision", [3, 4, 6])
 @pytest.mark.parametrize(("user", "owner"), [("", "owner"), ("", ""), ("user", "")])
-def test_empty_passwords_open(save: Callable[[bytes], Path], revision: int, user: str, owner: str) -> None:
+def test_empty_passwords_open(
+    save: Callable[[bytes], Path], revision: Revision, user: str, owner: str
+) -> None:
     path = save(encrypted(small_pdf([shown(b"Open to all")]), user=user, owner=owner, revision=revision))
     if user and revision < 6:  # an empty owner password means: the same as the user's
         with pytest.raises(PasswordNeeded):
@@ -267,7 +274,7 @@ def test_empty_passwords_open(save: Callable[[bytes], Path], revision: int, user
 @pytest.mark.parametrize(
     ("revision", "password"), [(3, "geheim"), (4, "schlüssel"), (6, "schlüssel"), (4, "owner"), (6, "owner")]
 )
-def test_passwords(save: Callable[[bytes], Path], revision: int, password: str) -> None:
+def test_passwords(save: Callable[[bytes], Path], revision: Revision, password: str) -> None:
     user = password if password != "owner" else "user"
     path = save(encrypted(small_pdf([shown(b"A secret")]), user=user, owner="owner", revision=revision))
     with pytest.raises(PasswordNeeded, match="is encrypted and needs a password") as failure:
@@ -280,17 +287,20 @@ def test_passwords(save: Callable[[bytes], Path], revision: int, password: str) 
     assert (page.text, header.needed_password) == ("A secret", True)
 
 
-def failing_child(monkeypatch: pytest.MonkeyPatch, bad_pages: set[int], reason: str = "crash") -> None:
-    """Let the child die on the given page indices."""
-    real = pdf_module.isolated
+def failing_child(
+    monkeypatch: pytest.MonkeyPatch, bad_pages: set[int], reason: Literal["crash", "cpu"] = "crash"
+) -> None:
+    """Let the child die on the given pages."""
 
-    def isolated(target: str, arguments: dict[str, object], limits: object) -> object:
-        for item in real(target, arguments, limits):  # type: ignore[arg-type]  # as extract_pdf gives them
-            if item.get("number", 0) in bad_pages:
-                raise ChildFailed(reason, "crashed (SIGSEGV)", 1)  # type: ignore[arg-type]  # a reason
+    def failing(
+        target: str, arguments: Mapping[str, object], limits: IsolationLimits
+    ) -> Generator[Any, None, None]:
+        for item in isolated(target, arguments, limits):
+            if item.get("number") in bad_pages:
+                raise ChildFailed(reason, "crashed (SIGSEGV)", 1)
             yield item
 
-    monkeypatch.setattr(pdf_module, "isolated", isolated)
+    monkeypatch.setattr("localctx.document.pdf.isolated", failing)
 
 
 def test_a_page_that_kills_the_reader_costs_that_page(
@@ -308,7 +318,10 @@ def test_a_page_that_kills_the_reader_costs_that_page(
 
 @pytest.mark.parametrize(("bad", "reason"), [({2, 3, 4, 5}, "crash"), ({2}, "cpu")])
 def test_too_many_lost_pages_end_it(
-    save: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch, bad: set[int], reason: str
+    save: Callable[[bytes], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    bad: set[int],
+    reason: Literal["crash", "cpu"],
 ) -> None:
     path = save(small_pdf([shown(b"This is page %d" % i) for i in range(1, 6)]))
     failing_child(monkeypatch, bad, reason)

@@ -140,10 +140,11 @@ def test_gap_indent_and_size_end_paragraphs() -> None:
             "on for another line without any further ado.",
             top=676,
         ),
-        *column("After a gap comes the third.", top=630),
+        *column("A caption that ends without a full stop, wide as can be", top=630),
+        *column("after a gap goes on in lower case.", top=600),
     ]
     paragraphs = flow(lines).split("\n\n")
-    assert [paragraph.split()[0] for paragraph in paragraphs] == ["A", "The", "The", "After"]
+    assert [paragraph.split()[0] for paragraph in paragraphs] == ["A", "The", "The", "A", "after"]
     assert not any("\n" in paragraph for paragraph in paragraphs)
 
 

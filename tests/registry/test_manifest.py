@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import asdict, fields
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.errors import ModelError
-from localctx.registry import Manifest, find_manifest, manifests, match
+from localctx.registry import Kv, Manifest, Pattern, Rope, Template, Wheel, find_manifest, manifests, match
 from localctx.registry.manifest import parse_manifests
 from localctx.settings import load_settings
 
@@ -76,6 +81,29 @@ def test_shipped_manifests_say_what_users_need() -> None:
         if manifest.rope.scaling != "none":
             assert manifest.rope.factor > 1
         load_settings({}, manifest.settings, environ={})
+
+
+def test_a_manifest_can_be_written_as_json() -> None:
+    for manifest in manifests():
+        assert json.loads(json.dumps(asdict(manifest)))["name"] == manifest.name
+
+
+def test_every_key_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
+    for kind in (Manifest, Pattern, Template, Kv, Rope, Wheel):
+        for item in fields(kind):
+            spellings = (f"`{item.name}`", f"] {item.name}`", f"`[{item.name}]")
+            assert any(spelling in text for spelling in spellings), f"{kind.__name__}.{item.name}"
+
+
+def test_every_recommended_model_has_a_manifest() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if " GiB | " in line]
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(names) >= 6
+    for name in names:
+        memory = float(next(row for row in rows if f"`{name}`" in row).split("GiB")[0].strip("| "))
+        assert named(name).memory_gib == memory, name
 
 
 def test_only_the_embedded_model_claims_to_be_measured() -> None:

@@ -123,6 +123,8 @@ def test_a_folder_that_cannot_be_made_is_named(wheels: Path, tmp_path: Path) -> 
     with pytest.raises(ModelError) as caught:
         pull(TINY, tmp_path / "file" / "models")
     assert str(tmp_path / "file") in caught.value.message
+    with pytest.raises(ModelError):
+        pull(TINY, tmp_path / ("x" * 300))
 
 
 def test_names_that_cannot_be_pulled(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_path_out_of_the_folder_is_a_path_and_no_gguf(
 
 @pytest.mark.parametrize("repo", ["../../etc", "a/../b", "/etc/passwd", "a", "a/b/c", "a/.b", "a/b..c", ""])
 def test_a_repository_name_cannot_leave_the_cache(repo: str, folder: Path, cache: Path) -> None:
-    assert isinstance(refusal(f"hf:{repo}", folder, cache), UsageError)
+    assert type(refusal(f"hf:{repo}", folder, cache)) is UsageError
 
 
 def test_the_hub_cache_is_read_by_file_and_by_quantisation(folder: Path, cache: Path) -> None:
@@ -219,6 +219,12 @@ def test_models_are_listed_with_what_is_installed(folder: Path, cache: Path) -> 
     assert rows["mine"].manifest is None
     assert not rows["qwen3-8b"].installed
     assert "qwen3" not in rows
+
+
+def test_a_folder_that_cannot_be_looked_at_holds_nothing(tmp_path: Path, cache: Path) -> None:
+    unusable = tmp_path / ("x" * 300)  # fails for root too, unlike a missing permission
+    assert "models pull" in refusal("smollm2-135m", unusable, cache).hint
+    assert not any(row.installed for row in list_models(unusable, unusable))
 
 
 def test_folders_follow_the_environment(tmp_path: Path) -> None:

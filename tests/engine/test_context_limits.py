@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from localctx.engine.limits import usable_cpus
+from localctx.engine.limits import spin_count, usable_cpus
 
 
 def test_without_limits_it_is_what_the_process_may_use(tmp_path: Path) -> None:
@@ -30,3 +30,9 @@ def test_a_quota_of_cgroup_v1_counts(tmp_path: Path) -> None:
     (tmp_path / "cpu/cpu.cfs_quota_us").write_text("30000\n")
     (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000\n")
     assert usable_cpus(tmp_path) == 1
+
+
+def test_threads_spin_only_where_cpus_are_free() -> None:
+    assert spin_count(0.2, 8) > 0
+    assert spin_count(6.0, 8) == 0
+    assert spin_count(1.0, 1) == 0

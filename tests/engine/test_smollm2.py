@@ -1,0 +1,42 @@
+"""The embedded model itself: it loads, answers, and answers the same from shared cells and in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engine.conftest import ask, collect, text_of
+
+from localctx.engine.llama import LlamaModel, open_model
+
+pytestmark = [pytest.mark.model, pytest.mark.slow]
+
+NOTE = "The ferry to Vlieland leaves Harlingen at 9:05 and takes 95 minutes. Tickets cost 31 euros. "
+
+
+@pytest.fixture(scope="module")
+def smollm2(smollm2_path: Path) -> Iterator[LlamaModel]:
+    with open_model(smollm2_path) as model:
+        yield model
+
+
+def test_facts_and_rope_are_those_of_the_file(smollm2: LlamaModel) -> None:
+    assert (smollm2.info.n_ctx_train, smollm2.info.n_layer, smollm2.info.n_vocab) == (8192, 30, 49152)
+    context = smollm2.open_context(512)
+    assert (context.rope.type, context.rope.freq_base, context.rope.freq_scale) == ("norm", 100_000.0, 1.0)
+    context.close()
+
+
+def test_greedy_answers_are_the_same_alone_side_by_side_and_on_a_reused_prefix(smollm2: LlamaModel) -> None:
+    questions = ["How long does the ferry take?", "What do tickets cost?"]
+    requests = [ask(smollm2, NOTE + question, max_tokens=12) for question in questions]
+    one, two = smollm2.open_context(512), smollm2.open_context(512, 2)
+    alone = [collect(one, [request])[0] for request in requests]
+    together = collect(two, requests)
+    assert [text_of(pieces) for pieces in together] == [text_of(pieces) for pieces in alone]
+    assert "Harlingen" in text_of(alone[0])
+    assert alone[1][-1].n_evaluated < 16 < alone[0][-1].n_evaluated  # the note is read once
+    assert {pieces[-1].finish_reason for pieces in alone} <= {"stop", "length"}
+    one.close()
+    two.close()
