@@ -135,7 +135,7 @@ pytest:
 # What users get: the wheel in a clean environment, nothing of the source tree importable. Tests that load the
 # model or take more than five seconds ran above against the same code and are left out here.
 AWAY := build/wheel-test
-wheel-test: | check
+wheel-test: check $(BIN)/python
 	rm -rf $(AWAY)
 	mkdir -p $(AWAY)/elsewhere
 	$(PIP) wheel --quiet --no-deps --wheel-dir $(AWAY)/dist .

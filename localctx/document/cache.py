@@ -46,7 +46,7 @@ def cache_folder(folder: CacheFolder) -> Path | None:
     """The folder meant: the platform's own for "default", None for no cache."""
     if folder != "default":
         return folder
-    import platformdirs  # noqa: PLC0415 - not needed by callers that name a folder
+    import platformdirs
 
     return Path(platformdirs.user_cache_dir("localctx", appauthor=False))
 
@@ -130,21 +130,20 @@ class TextCache:
 
     def _evict(self, keep: str) -> None:
         """Remove the least recently used entries beyond the limit, and what killed runs left."""
-        entries, total = [], 0
-        with contextlib.suppress(OSError):  # another process is tidying up as well
-            for item in os.scandir(self._root):
-                status = item.stat(follow_symlinks=False)
-                if item.name.startswith(TEMPORARY_PREFIX):
-                    if time.time() - status.st_mtime > STALE_SECONDS:
-                        shutil.rmtree(item.path, ignore_errors=True)
-                    continue
-                size = sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(item.path))
-                entries.append((status.st_mtime, size, item.path, item.name))
-                total += size
-        for _, size, path, name in sorted(entries):
+        entries = []
+        for path in folder_items(self._root):
+            with contextlib.suppress(OSError):  # another process is tidying up as well
+                modified = path.lstat().st_mtime
+                if not path.name.startswith(TEMPORARY_PREFIX):
+                    size = sum(item.lstat().st_size for item in folder_items(path))
+                    entries.append((modified, size, path))
+                elif time.time() - modified > STALE_SECONDS:
+                    shutil.rmtree(path, ignore_errors=True)
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
             if total <= self._max_bytes:
                 return
-            if name != keep:
+            if path.name != keep:
                 shutil.rmtree(path, ignore_errors=True)
                 total -= size
 
@@ -174,6 +173,14 @@ def unusable_on_os_error() -> Iterator[None]:
         yield
     except OSError as error:
         raise CacheUnusable((error.strerror or str(error)).lower()) from None
+
+
+def folder_items(folder: Path) -> list[Path]:
+    """What a folder holds; nothing where it is gone or no folder."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def open_regular(path: Path) -> BinaryIO:

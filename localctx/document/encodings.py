@@ -134,7 +134,7 @@ def guess_encoding(data: bytes) -> str:
     n_good = sum(1 for character in text if character > "\x7f") - n_bad
     if n_good > 10 * n_bad:
         return "utf-8"
-    import chardet  # noqa: PLC0415 - heavy
+    import chardet
 
     guess = chardet.detect(data, max_bytes=max(1, len(data)), prefer_superset=True)
     name, confidence = guess["encoding"], guess["confidence"] or 0.0

@@ -70,7 +70,7 @@ def decode_html(data: bytes, asked: str | None = None) -> tuple[str, str, int]:
 
 def html_events(text: str, with_title: bool = True) -> Iterator[Event]:
     """Text and headings of a page. The <title> leads it, as its only section where there is no heading."""
-    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - only needed here
+    from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(text)
     root = tree.root

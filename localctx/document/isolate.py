@@ -73,7 +73,7 @@ def isolated(
             "cpu_seconds": limits.cpu_seconds,
             "memory_bytes": limits.memory_bytes,
         }
-        assert child.stdin is not None and child.stdout is not None
+        assert child.stdin is not None and child.stdout is not None  # noqa: S101 - both are pipes
         with contextlib.suppress(BrokenPipeError):  # a child that is gone already is reported below
             child.stdin.write(frame(job))
             child.stdin.flush()
@@ -203,7 +203,7 @@ def main() -> None:
         send(output, {"end": True})
     except BrokenPipeError:  # nobody reads any more
         os._exit(1)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the parent raises it again
         hint = error.hint if isinstance(error, errors.LocalctxError) else ""
         send(output, {"error": {"type": type(error).__name__, "message": str(error), "hint": hint}})
     os._exit(0)  # native libraries may crash while being torn down

@@ -17,7 +17,7 @@ def language_of(text: TextSource) -> str | None:
     sample = "\n".join(samples(text))
     if sum(map(str.isalpha, sample)) < MIN_LETTERS:
         return None
-    import py3langid  # noqa: PLC0415 - a second of import and model loading
+    import py3langid
 
     code: str = py3langid.classify(sample)[0]
     return None if code == NO_LANGUAGE else code

@@ -46,7 +46,7 @@ MAX_REPLACED_SHARE = 0.1
 """A file of which more cannot be decoded is no text, unless the user named its encoding."""
 
 
-def open_document(  # noqa: PLR0913 - each is an independent choice of the caller
+def open_document(
     source: str | bytes | os.PathLike[str] | BinaryIO,
     *,
     password: str | None = None,
@@ -106,7 +106,7 @@ class Reading:
             if (found := self.in_place(sniffed)) is not None:
                 return found
         warning = None
-        if folder is not None and not self.source.is_private :
+        if folder is not None and not self.source.is_private and self.options.password is None:
             try:
                 return self.cached(TextCache(folder))
             except CacheUnusable as error:

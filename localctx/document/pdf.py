@@ -126,9 +126,10 @@ def extract_pdf(
             yield page
     finally:
         stream.items.close()
+    if stream.unread:
+        stream.warnings.append(f"{page_list(stream.unread)}: damaged, no engine could read it")
     if stream.garbled:
-        which = f"page{'s' * (len(stream.garbled) > 1)} {page_list(stream.garbled)}"
-        stream.warnings.append(f"the text of {which} looks garbled in every engine")
+        stream.warnings.append(f"{page_list(stream.garbled)}: the text looks garbled in every engine")
     yield PdfEnd(tuple(stream.warnings))
 
 
@@ -140,6 +141,7 @@ class PageStream:
         self.items = items
         self.warnings: list[str] = []
         self.garbled: list[int] = []
+        self.unread: list[int] = []
         self.n_lost = 0
 
     def page(self, number: int, following: Sequence[int]) -> PdfPage:
@@ -152,6 +154,8 @@ class PageStream:
                 page = PdfPage(**fields, headings=tuple(headings))
                 if not provisional:
                     break
+            if not page.engine:
+                self.unread.append(number)
         except ChildFailed as failure:
             self.give_up(number, failure, bool(page.text))
             if following:
@@ -259,6 +263,7 @@ def page_ranges(pages: Sequence[int]) -> Ranges:
 
 
 def page_list(numbers: Sequence[int]) -> str:
-    """Page numbers for a person: "3, 5-7"; at most ten groups."""
+    """Page numbers for a person: "pages 3, 5-7"; at most ten groups."""
     groups = [str(a + 1) if a == b else f"{a + 1}-{b + 1}" for a, b in page_ranges(numbers)]
-    return ", ".join(groups[:10]) + (f" and {len(groups) - 10} more" if len(groups) > 10 else "")
+    shown = ", ".join(groups[:10]) + (f" and {len(groups) - 10} more" if len(groups) > 10 else "")
+    return f"page{'s' * (len(numbers) > 1)} {shown}"

@@ -61,7 +61,7 @@ def read_outline(reader: PdfReader, warnings: list[str]) -> Iterator[tuple[int, 
         for level, title, index in reader.outline():
             if title := fold_title(title):
                 yield level, title, index
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a broken outline is no reason to refuse the text
         warnings.append(f"the outline could not be read ({short(error)})")
 
 
@@ -117,12 +117,12 @@ class Opened:
                 with pikepdf.open(path, password=attempt) as document:
                     if len(document.pages) == 0:
                         raise InputError("no pages")
-                    copy = tempfile.TemporaryFile()
+                    copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the reader
                     document.save(copy, encryption=False)
                 reader = PdfiumReader(copy)
             except pikepdf.PasswordError:
                 continue
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - any failure here means the next engine
                 self.failures.append(f"pikepdf: {short(error).removeprefix(f'{path}: ')}")
                 return None
             self.source, self.needed_password = copy, bool(attempt)
@@ -136,7 +136,7 @@ class Opened:
         from pdfminer.pdfdocument import PDFPasswordIncorrect
 
         try:
-            reader = PdfminerReader(Path(path).open("rb"), password or "")
+            reader = PdfminerReader(Path(path).open("rb"), password or "")  # noqa: SIM115 - the reader's own
             if reader.n_pages:
                 self.password = password or ""
                 self.warnings.append("the file is damaged; pdfminer read what it could, text may be missing")
@@ -144,7 +144,7 @@ class Opened:
             self.failures.append("pdfminer: no pages")
         except PDFPasswordIncorrect:
             self.refuse_password(password)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - named in the message
             self.failures.append(f"pdfminer: {short(error)}")
         raise InputError(
             f"{self.name}: not a readable PDF ({'; '.join(self.failures)})",
@@ -186,14 +186,15 @@ class Pages:
 
     def items(self, index: int) -> Iterator[Item]:
         """A page as a JSON value; before it, provisionally, the first engine's where others are asked."""
+        engine = self.reader.engine
         try:
             seen = self.reader.read(index)
             missing = seen.n_text_drawn > len(seen.text) // 4 + 3
-        except Exception:
-            seen, missing = Reading("", n_drawn=1), True
-        first = Version(clean_text(seen.text), text_quality(seen.text), self.reader.engine)
+        except Exception:  # noqa: BLE001 - others may manage; a page that nobody read has no engine
+            seen, missing, engine = Reading("", n_drawn=1), True, ""
+        first = Version(clean_text(seen.text), text_quality(seen.text), engine)
         if not seen.text.strip() and not missing:
-            first = Version("", 0.0 if seen.n_drawn else 1.0, first.engine)
+            first = Version("", 0.0 if seen.n_drawn else 1.0, engine)
         elif missing or first.quality < GOOD_ENOUGH:
             yield self.item(index, first, seen.lines) | {"provisional": True}
             best = self.best(first, index)
@@ -230,7 +231,7 @@ class Pages:
         kind = PdfminerReader if engine == PdfminerReader.engine else PypdfReader
         try:
             raw = kind(self.opened.single_page(index)).read(0).text
-        except Exception:
+        except Exception:  # noqa: BLE001 - no opinion; the page's warning is given anyway
             return None
         return Version(clean_text(raw), text_quality(raw), engine)
 

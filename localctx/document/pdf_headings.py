@@ -61,7 +61,7 @@ def sample_sizes(reader: PdfReader) -> HeadingSizes:
     for index in range(0, reader.n_pages, step):
         try:
             lines = reader.read(index).lines
-        except Exception:
+        except Exception:  # noqa: BLE001, S112 - the page is reported when it is read
             continue
         for line in lines:
             n_characters[rounded(line)] += len(line.text)

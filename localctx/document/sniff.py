@@ -174,7 +174,7 @@ def is_binary(head: bytes, is_whole: bool) -> bool:
         return head.count(0) > 0.3 * len(head) or n_controls > 0.1 * len(head)
     if n_controls + head.count(0) == 0:
         return False
-    import chardet  # noqa: PLC0415 - heavy
+    import chardet
 
     guess = chardet.detect(head, max_bytes=len(head))["encoding"]
     if guess is not None and guess.lower().startswith("utf-"):

@@ -100,8 +100,11 @@ def claims(answer: str) -> tuple[Claim, ...]:
     for claim in _codes(text):
         found.append(claim)
         text = text[: claim.start] + " " * (claim.end - claim.start) + text[claim.end :]
-    for number in numbers(text):
-        if not number.spelled or (number.key.isdecimal() and int(number.key) >= SPELLED_FROM):
+    for number in numbers(answer):
+        # Read in the whole answer, as the source is read: what stands beside a number decides how far it goes.
+        is_large = number.key.isdecimal() and int(number.key) >= SPELLED_FROM
+        is_masked = text[number.start : number.end] != answer[number.start : number.end]
+        if not is_masked and (not number.spelled or is_large):
             found.append(
                 Claim("number", answer[number.start : number.end], number.start, number.end, number.key)
             )

@@ -190,7 +190,7 @@ def test_shifted_letters_are_told(save: Callable[[bytes], Path]) -> None:
     page_content = shown(shifted[:90], 700) + shown(shifted[90:], 680)
     _, pages, end = read(save(small_pdf([page_content, shown(PROSE.encode()), page_content])))
     assert [page.quality < 0.75 for page in pages] == [True, False, True]
-    assert end.warnings == ("the text of pages 1, 3 looks garbled in every engine",)
+    assert end.warnings == ("pages 1, 3: the text looks garbled in every engine",)
 
 
 @pytest.mark.parametrize("garbled", ["\x03\x04\x05 \x06\x07" * 20, "(cid:3)" * 20, "\ue001\ue002" * 20])
@@ -217,8 +217,11 @@ def test_damaged_tail_is_recovered(save: Callable[[bytes], Path], cut: int) -> N
 
 
 def test_cyclic_page_tree_ends(save: Callable[[bytes], Path]) -> None:
-    _, pages, _ = read(save(small_pdf([shown(b"Round and round")], kids=b"5 0 R 2 0 R")))
-    assert "Round and round" in pages[0].text
+    pages = [shown(b"Round and round"), shown(b"we go")]
+    _, [first, *rest], end = read(save(small_pdf(pages, kids=b"5 0 R 2 0 R")))
+    assert first.text == "Round and round"
+    assert [page.text for page in rest] == [""]
+    assert end.warnings == ("page 2: damaged, no engine could read it",)
 
 
 @pytest.mark.parametrize("data", [b"", b"<!doctype html><title>403</title>Forbidden", b"%PDF-1.7\ngarbage"])

@@ -121,13 +121,13 @@ def test_a_question_of_100_kilobytes() -> None:
 
 
 def test_long_questions_with_one_preamble_find_different_blocks() -> None:
-    """FC42: what is asked at the end decides, not the 600 words before it."""
-    preamble = " ".join(
-        f"The weather on the roads in district {i} and the price of bread." for i in range(60)
-    )
-    texts = [*FILLER, "Zebras eat grass on the plains.", "Otters sleep in the river."]
-    assert best(texts, f"{preamble} What do zebras eat?") == len(FILLER)
-    assert best(texts, f"{preamble} Where do otters sleep?") == len(FILLER) + 1
+    """FC42: what is asked at the end decides, not 600 words before it that fit another block far better."""
+    topic = "walrus tusks blubber whiskers arctic ice floes molluscs haul herds bellow breed"
+    preamble = " ".join(f"Note {i}: {topic}." for i in range(50))
+    assert len(preamble.split()) >= 600
+    texts = [*FILLER, f"The {topic}.", "Zebras eat grass on the plains.", "Otters sleep in the river."]
+    assert best(texts, f"{preamble} What do zebras eat?") == len(FILLER) + 1
+    assert best(texts, f"{preamble} Where do otters sleep?") == len(FILLER) + 2
 
 
 def test_a_long_text_without_question_mark_uses_all_of_it() -> None:

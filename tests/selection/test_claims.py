@@ -194,6 +194,11 @@ def test_memory_is_bounded_on_one_giant_line() -> None:
     assert OVERLAP_CHARACTERS < WINDOW_CHARACTERS
 
 
+@pytest.mark.parametrize("text", ["A0万万", "1万c0", "__0", '"x"5万', "B52百万"])
+def test_a_number_ends_where_it_does_in_the_source(text: str) -> None:
+    assert missing(text, text) == []
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.text(st.sampled_from("ABMcdez éÉжЖ09137 .,-_'’\"“”·\n三万百龙ー第"), max_size=60))
 def test_every_claim_of_a_text_is_supported_by_the_text(text: str) -> None:

@@ -52,6 +52,11 @@ def test_key_sentences_say_the_most_and_do_not_repeat_each_other() -> None:
     assert chosen == key_sentences(TEXT, 3)
 
 
+def test_copies_of_a_sentence_enter_once() -> None:
+    text = "The harbour of Port Ellery was dredged in 1902. " * 5
+    assert len(key_sentences(text, 3)) == 1
+
+
 def test_the_focus_decides() -> None:
     assert (
         "puffins" in key_sentences(TEXT, 1, focus="Which birds, puffins perhaps, are on Gull Rock?")[0].text

@@ -115,3 +115,10 @@ def test_a_german_noun_that_is_absent_is_no_missing_name() -> None:
     question = "Wie hoch war der Umsatz der Firma in dem Jahr?"
     answer = "Die Erlöse sind auf 3 Millionen Euro gestiegen."
     assert support(question, answer, passages, absent=("umsatz", "hoch")) == "supported"
+
+
+def test_one_wrong_number_among_right_words_is_partial() -> None:
+    passage = "The keeper Agnes Thorne kept the old lighthouse on Gull Rock burning kerosene for 31 years."
+    right = "Agnes Thorne kept the old lighthouse on Gull Rock burning kerosene for 31 years."
+    assert support("Who was the keeper?", right, [passage]) == "supported"
+    assert support("Who was the keeper?", right.replace("31", "45"), [passage]) == "partial"

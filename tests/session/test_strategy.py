@@ -1,0 +1,41 @@
+"""The ladder of strategies is pure arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+
+from localctx.errors import UsageError
+from localctx.session.strategy import choose_ask, choose_summarize, round_n_ctx
+
+
+@pytest.mark.parametrize(("needed", "strategy"), [(4096, "exact"), (4097, "retrieve")])
+def test_ask_is_exact_up_to_the_last_token(needed: int, strategy: str) -> None:
+    choice = choose_ask("auto", needed, 4096)
+    assert choice.strategy == strategy
+    assert f"{needed:,}" in choice.why
+
+
+@pytest.mark.parametrize(("needed", "strategy"), [(4096, "exact"), (4097, "map-reduce")])
+def test_summarize_falls_back_to_parts(needed: int, strategy: str) -> None:
+    assert choose_summarize("auto", needed, 4096).strategy == strategy
+
+
+def test_what_is_asked_for_is_taken() -> None:
+    assert choose_ask("retrieve", 10, 4096).strategy == "retrieve"
+    assert choose_summarize("condense", 10, 4096).strategy == "condense"
+
+
+def test_exact_that_does_not_fit_names_both_sizes() -> None:
+    with pytest.raises(UsageError, match="5,000 tokens needed, context 4,096"):
+        choose_ask("exact", 5000, 4096)
+
+
+@pytest.mark.parametrize("strategy", ["stream", "map-reduce"])
+def test_a_strategy_of_another_command_or_version_is_refused(strategy: str) -> None:
+    with pytest.raises(UsageError, match="not available for ask"):
+        choose_ask(strategy, 10, 4096)
+
+
+@pytest.mark.parametrize(("n", "rounded"), [(1, 256), (256, 256), (257, 512)])
+def test_context_sizes_are_steps_of_256(n: int, rounded: int) -> None:
+    assert round_n_ctx(n) == rounded
