@@ -36,7 +36,7 @@ def usable_cpus(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     """CPU threads worth starting: the affinity mask, cut to the physical cores (two threads of one core are
     not faster) and to the cgroup's quota (v2 or v1); at least 1.
     """
-    import psutil  # noqa: PLC0415  (20 ms, and only needed when a context is made)
+    import psutil
 
     n_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n_cores = psutil.cpu_count(logical=False) or n_cpus

@@ -177,12 +177,13 @@ class LlamaModel:
             return model  # type: ignore[no-any-return]  # ctypes
 
         model, log = logged(lib, work)
-        self._show(log)
+        self.show(log)
         if not model:
             raise ModelError(f"{display(self._header.path)}: llama.cpp cannot load it: {log.error()}")
         return model
 
-    def _show(self, log: LoadLog) -> None:
+    def show(self, log: LoadLog) -> None:
+        """Hand llama.cpp's lines to options.on_log."""
         if self._options.on_log is not None:
             for line in log.text.splitlines():
                 self._options.on_log(line)
@@ -394,6 +395,7 @@ def _new_context(model: LlamaModel, n_ctx: int, n_seq: int, stop: AbortFlag) -> 
         return context  # type: ignore[no-any-return]  # ctypes
 
     handle, log = logged(lib, work)
+    model.show(log)
     if not handle:
         raise ModelError(
             f"{model.info.name}: llama.cpp cannot make a context of {n_ctx:,} tokens: {log.error()}",

@@ -26,6 +26,7 @@ from localctx.selection import (
     unsupported,
 )
 from localctx.session.answer import Answer, Support, Timings, TokenCounts
+from localctx.session.citing import cite
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Notice, Planned, Text, ignore_progress
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
@@ -234,7 +235,7 @@ def _judge(
         run.warnings.append(f"replaced an answer that the document does not support: {text}")
         yield Text(f"\n{NOT_FOUND}")
         text = NOT_FOUND
-    citations = () if verdict == "none" else _citations(run.question, text, passages, language)
+    citations = () if verdict == "none" else _citations(run, text, passages, language)
     yield Finished(_finished(run, filling, decoded, strategy, n_ctx, text, verdict, citations))
 
 
@@ -243,25 +244,15 @@ def _all_text(run: _Run) -> Iterator[str]:
         yield from reading.document.text.stream()
 
 
-def _citations(
-    question: str, answer: str, passages: Sequence[Passage], language: str
-) -> tuple[Citation, ...]:
+def _citations(run: _Run, answer: str, passages: Sequence[Passage], language: str) -> tuple[Citation, ...]:
     """The sentences of the passages that hold the answer, best first."""
     candidates = [Candidate(n, passage.start, passage.text) for n, passage in enumerate(passages)]
-    found = supporting_sentences(answer, candidates, question=question, language=language)
-    return tuple(
-        Citation(
-            source=passages[s.index].source,
-            start=s.start,
-            end=s.end,
-            quote=s.quote,
-            score=s.score,
-            page=passages[s.index].page,
-            page_label=passages[s.index].page_label,
-            heading_path=passages[s.index].heading_path,
-        )
-        for s in found
-    )
+    found = supporting_sentences(answer, candidates, question=run.question, language=language)
+    cited = []
+    for sentence in found:
+        document = run.readings[passages[sentence.index].document].document
+        cited.append(cite(document, sentence.start, sentence.end, sentence.score))
+    return tuple(cited)
 
 
 def _finished(

@@ -55,7 +55,7 @@ def cut_parts(readings: Sequence[Reading], max_tokens: int) -> list[Part]:
         first, n_tokens = 0, 0
         path: tuple[str, ...] = ()
         for index in range(reading.n_blocks):
-            here = reading.document.heading_path_at(reading.span(index, index)[0])
+            here = reading.heading_path(index)
             size = reading.block_tokens[index]
             starts_section = here != path and n_tokens >= MIN_SHARE * max_tokens
             if index > first and (n_tokens + size > max_tokens or starts_section):

@@ -10,6 +10,7 @@ import regex
 
 from localctx.index.terms import content_words, stem
 from localctx.selection import key_sentences, unsupported
+from localctx.session.citing import cite
 from localctx.session.parts import Part
 from localctx.values import Citation, FinishReason
 
@@ -63,17 +64,7 @@ def key_points(part: Part, focus: str | None) -> Point:
         span, score = (start + found[0].start, start + found[0].end), found[0].score
     else:
         sentence, span, score = " ".join(text.split())[:300], (start, end), 0.0
-    page = document.page_at(span[0])
-    citation = Citation(
-        source=document.source,
-        start=span[0],
-        end=span[1],
-        quote=document.read(*span),
-        score=score,
-        page=page.number if page else None,
-        page_label=page.label if page else None,
-        heading_path=part.heading_path,
-    )
+    citation = cite(document, *span, score)
     return Point(sentence, sentence, part.title, part.pages, score, (citation,))
 
 

@@ -1,12 +1,11 @@
 """Documents as a session reads them: cut once into blocks, counted, findable; passages made on demand.
 
-Holds 24 bytes a block instead of the block, so that a text of any size can be read.
+Holds some 60 bytes a block instead of the block, so that a text of any size can be read.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -49,6 +48,8 @@ class Reading:
         self._starts = array("q")
         self._ends = array("q")
         self._n_tokens = array("q")
+        self._places: list[tuple[int | None, str | None]] = []
+        self._paths: list[tuple[str, ...]] = []
 
     def read(self, tokenize: Tokenizer) -> Iterator[Block]:
         """Cut the document, yielding each block once while its span and token count are kept."""
@@ -57,6 +58,8 @@ class Reading:
             self._starts.append(block.start)
             self._ends.append(block.end)
             self._n_tokens.append(block.n_tokens)
+            self._places.append((block.page, block.page_label))
+            self._paths.append(block.heading_path)
             yield block
 
     def estimate_tokens(self, tokenize: Tokenizer) -> int:
@@ -84,14 +87,14 @@ class Reading:
         """Code points [start, end) of blocks first..last, both included."""
         return self._starts[first], self._ends[last]
 
-    def block_at(self, offset: int) -> int:
-        """Index of the block that holds the code point at `offset`."""
-        return max(0, bisect_right(self._starts, offset) - 1)
+    def heading_path(self, index: int) -> tuple[str, ...]:
+        """Titles of the sections that block `index` is in, outermost first."""
+        return self._paths[index]
 
     def passage(self, index: int) -> Passage:
         """Block `index`, read again from the document."""
         document, start, end = self.document, self._starts[index], self._ends[index]
-        page = document.page_at(start)
+        page, label = self._places[index]
         return Passage(
             document=self.ordinal,
             start=start,
@@ -99,9 +102,9 @@ class Reading:
             text=document.read(start, end),
             n_tokens=self._n_tokens[index],
             source=document.source,
-            page=page.number if page else None,
-            page_label=(page.label or str(page.number)) if page else None,
-            heading_path=document.heading_path_at(start),
+            page=page,
+            page_label=label or (None if page is None else str(page)),
+            heading_path=self._paths[index],
         )
 
     def coverage(self, n_read: int, n_attended: int) -> Coverage:

@@ -65,7 +65,10 @@ def test_recurrent_state_does_not_grow_with_the_context() -> None:
     assert kv_bytes(shape, 1 << 20, ContextSettings(n_seq=3)) == 3000
 
 
-def test_the_logits_table_is_counted(header: gguf.GGUFHeader) -> None:
+def test_the_logits_table_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "wide.gguf"
+    path.write_bytes(gb.llama(**{"tokenizer.ggml.tokens": [f"t{i}" for i in range(2000)]}))
+    header = gguf.open_model(path)
     small, large = (estimate(header, 512, ContextSettings(n_ubatch=n)) for n in (256, 512))
     assert large.compute_bytes - small.compute_bytes >= 256 * 2000 * 4
 

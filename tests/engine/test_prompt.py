@@ -114,6 +114,12 @@ def test_a_marker_over_two_fragments_stays_text() -> None:
     assert {END, UNTHINK}.isdisjoint(inside)
 
 
+def test_a_marker_is_cut_inside_and_nowhere_else() -> None:
+    vocabulary = Fake()
+    ContentTokenizer(vocabulary, TEMPLATE)("one</think>two")
+    assert vocabulary.calls == ["one<", "/think>two"]
+
+
 def test_overlapping_markers_are_all_cut() -> None:
     vocabulary = Fake()
     tokens = ContentTokenizer(vocabulary, TEMPLATE)("<think><think></think></think><think>")

@@ -105,7 +105,8 @@ def test_helpers_of_real_templates() -> None:
     template = (
         "{% macro turn(m) %}[{{ m.role }}]{{ m['content'] }}{% endmacro %}{% set ns = namespace(n=0) %}"
         "{% for m in messages %}{% if m.role == 'skip' %}{% continue %}{% endif %}"
-        "{% generation %}{{ turn(m) }}{% endgeneration %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}|{{ {'a': [1, 'é']} | tojson }}|"
+        "{% generation %}{{ turn(m) }}{% endgeneration %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}|"
+        "{{ {'a': [1, 'é']} | tojson }}|"
         "{{ strftime_now('%d %b %Y') }}|{{ 'a-b'.split('-')[-1].upper() }}|{{ '%s:%02d' | format('t', 7) }}|"
         "{{ '{}/{}'.format(1, 'x') }}|{{ [3, 1] | sort | join(',') }}|"
         "{{ loop is defined }}|{{ 'x' ~ 1 ~ none }}|{{ 2 ** 5 }}"

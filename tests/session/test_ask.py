@@ -66,7 +66,9 @@ def test_an_answer_that_the_document_does_not_hold_is_replaced(book: Document) -
 
 
 def test_numbers_and_names_that_are_nowhere_are_flagged(book: Document) -> None:
-    answer = answer_of(list(ask([book], says("Anna Feld opened the silver mine in 1799."), QUESTION, Settings())))
+    answer = answer_of(
+        list(ask([book], says("Anna Feld opened the silver mine in 1799."), QUESTION, Settings()))
+    )
     assert "not in the document: 1799" in answer.warnings
 
 
@@ -78,13 +80,16 @@ def test_counting_from_a_few_passages_is_warned_of(book: Document, question: str
 
 
 def test_a_question_without_a_word_of_the_document_reads_its_beginning(book: Document) -> None:
-    answer = answer_of(list(ask([book], says("Rivers."), "What is this?", Settings(strategy="retrieve"))))
+    answer = answer_of(list(ask([book], says("Rivers."), "Xylophone?", Settings(strategy="retrieve"))))
     assert any("beginning of the document" in warning for warning in answer.warnings)
     assert answer.coverage.tokens_read > 0
 
 
 def test_several_documents_are_told_apart(open_text: Callable[..., Document]) -> None:
-    one, two = open_text("The code of Rome is 4411.", "rome.txt"), open_text("The code of Oslo is 9922.", "oslo.txt")
+    one, two = (
+        open_text("The code of Rome is 4411.", "rome.txt"),
+        open_text("The code of Oslo is 9922.", "oslo.txt"),
+    )
     seen: list[str] = []
 
     def reply(prompt: str) -> str:
@@ -92,7 +97,9 @@ def test_several_documents_are_told_apart(open_text: Callable[..., Document]) ->
         return "The code of Oslo is 9922."
 
     model = EchoModel(reply)
-    answer = answer_of(list(ask([one, two], model, "What is the code of Oslo?", Settings(strategy="retrieve"))))
+    answer = answer_of(
+        list(ask([one, two], model, "What is the code of Oslo?", Settings(strategy="retrieve")))
+    )
     assert answer.citations[0].source.endswith("oslo.txt")
     assert [d.coverage.tokens_total > 0 for d in answer.documents] == [True, True]
     assert answer.coverage.tokens_total == sum(d.coverage.tokens_total for d in answer.documents)

@@ -15,7 +15,8 @@ from localctx.session.summarize import summarize, wanted_points
 from localctx.settings import Settings
 
 LONG = "".join(
-    f"# Chapter {n}\n\nThe town number {n} has {n * 37} houses and one mill. " + "Nothing else is known of it. " * 60
+    f"# Chapter {n}\n\nThe town number {n} has {n * 37} houses and one mill. "
+    + f"Nothing else is known of town {n}. " * 60
     for n in range(1, 21)
 )
 
@@ -103,7 +104,7 @@ def test_the_focus_reaches_the_task(book: Document) -> None:
 
 @pytest.mark.parametrize("length", ["tiny", "-3", "0", "1.5", ""])
 def test_a_length_that_means_nothing_is_refused(length: str) -> None:
-    with pytest.raises(UsageError, match="short, medium, long|is not understood"):
+    with pytest.raises(UsageError, match="is not understood"):
         wanted_points(length)
 
 
