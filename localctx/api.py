@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, overload
@@ -12,49 +13,86 @@ from localctx.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from localctx.document import Document
+    from localctx.engine.thinking import ThinkingTags
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
     from localctx.session.events import Event
     from localctx.values import Model
 
-__all__ = ["OpenDocument", "open", "open_document_for", "open_model_for", "settings_for"]
+__all__ = [
+    "ChosenModel",
+    "OpenDocument",
+    "choose_model",
+    "open",
+    "open_document_for",
+    "open_model_for",
+    "settings_for",
+]
 
 
-def settings_for(flags: dict[str, object], config: str | None = None) -> tuple[Settings, Manifest | None]:
-    """The run's settings with the model's own defaults under them, and its manifest if it is known."""
-    from localctx.registry import find_manifest
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """The model file of a run, and what is known of its family."""
 
-    config_path = Path(config) if config else None
-    settings = load_settings(flags, config=config_path)
-    manifest = find_manifest(settings.model)
-    if manifest is not None:
-        settings = load_settings(flags, manifest=manifest.settings, config=config_path)
-    return settings, manifest
+    name: str
+    path: Path
+    manifest: Manifest | None
 
 
-def open_model_for(settings: Settings) -> Model:
-    """The model of the settings: its tokenizer at once, its weights with the first context."""
-    from localctx.engine import EngineOptions, open_model
-    from localctx.registry import resolve
+def settings_for(flags: Mapping[str, object], config: str | None = None) -> Settings:
+    """The run's settings without a model's own defaults under them."""
+    return load_settings(flags, config=Path(config) if config else None)
 
+
+def choose_model(flags: Mapping[str, object], config: str | None = None) -> tuple[Settings, ChosenModel]:
+    """The model that the settings name, and the settings with that model's own defaults under them.
+
+    A file given by path is known by its header. Raises what localctx.errors names for models.
+    """
+    from localctx.engine.gguf import open_model as read_file
+    from localctx.registry import match, resolve
+
+    settings = settings_for(flags, config)
     resolved = resolve(settings.model)
-    options = EngineOptions(gpu_layers=settings.gpu_layers, n_threads=settings.threads, force=settings.force)
-    return open_model(resolved.path, options)
+    manifest = resolved.manifest or match(read_file(resolved.path).metadata)
+    if manifest is not None:
+        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
+    return settings, ChosenModel(resolved.name, resolved.path, manifest)
+
+
+def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
+    """The chosen model under the run's settings: tokenizer now, weights with the first context."""
+    from localctx.engine import EngineOptions, open_model
+
+    manifest = chosen.manifest
+    options = EngineOptions(
+        name=chosen.name,
+        gpu_layers=settings.gpu_layers,
+        n_threads=settings.threads,
+        force=settings.force,
+        template_variables=dict(manifest.template.options) if manifest else None,
+        thinking=_thinking(manifest) if manifest else None,
+    )
+    return open_model(chosen.path, options)
+
+
+def _thinking(manifest: Manifest) -> ThinkingTags | None:
+    """The manifest's thinking markers; None leaves them to the file's template."""
+    from localctx.engine.thinking import ThinkingTags
+
+    markers = manifest.template.thinking
+    return ThinkingTags(markers[0], markers[1], tuple(markers[2:])) if markers else None
 
 
 def open_document_for(source: str, settings: Settings, pages: tuple[int, int] | None = None) -> Document:
     """The document at `source` (a path, or - for standard input) under the run's settings."""
     from localctx.document import open_document
 
-    options: dict[str, object] = {}
+    cache_dir: Path | Literal["default"] | None = "default"
     if settings.store is not None:
-        options["cache_dir"] = None if settings.store == "off" else Path(settings.store)
+        cache_dir = None if settings.store == "off" else Path(settings.store)
     return open_document(
-        source,
-        password=_password(settings),
-        encoding=settings.encoding,
-        pages=pages,
-        **options,  # type: ignore[arg-type]
+        source, password=_password(settings), encoding=settings.encoding, pages=pages, cache_dir=cache_dir
     )
 
 
@@ -115,8 +153,8 @@ def open(path: str | Path, *, model: str | None = None, **settings: object) -> O
 
     Raises InputError for a document that cannot be used, ModelError for a model, UsageError for a setting.
     """
-    run_settings, _ = settings_for({"model": model, **settings})
-    engine = open_model_for(run_settings)
+    run_settings, chosen = choose_model({"model": model, **settings})
+    engine = open_model_for(run_settings, chosen)
     try:
         return OpenDocument(open_document_for(str(path), run_settings), engine, run_settings)
     except BaseException:

@@ -73,14 +73,14 @@ def faithfulness(
     count: Annotated[int, typer.Option("--count", metavar="N", help="Texts cut from the sample.")] = 10,
 ) -> None:
     """Share of numbers and names in summaries that stand in the source, for each mode."""
-    from localctx.api import open_model_for, settings_for
+    from localctx.api import choose_model, open_model_for
     from localctx.bench.faithfulness_modes import MODES, measure
 
     from ..render import note, print_json, print_line, silent
 
     later.refuse_given()
-    settings, _ = settings_for(run.flags(), run.config)
-    model = open_model_for(settings)
+    settings, chosen = choose_model(run.flags(), run.config)
+    model = open_model_for(settings, chosen)
     try:
         say = silent if output.quiet else note
         report = measure(model, settings, texts, sample, modes or list(MODES), count, say)

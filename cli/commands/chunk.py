@@ -34,14 +34,14 @@ def chunk(
     pages: Annotated[str | None, typer.Option("--pages", metavar="A-B", help="Only these pages.")] = None,
 ) -> None:
     """List a document's blocks: span, page, tokens and why each was cut; loads no weights."""
-    from localctx.api import open_document_for, open_model_for, settings_for
+    from localctx.api import choose_model, open_document_for, open_model_for, settings_for
     from localctx.blocks import split
 
     from ..documents import page_range
     from ..render import note
 
     later.refuse_given()
-    settings, _ = settings_for(run.flags(), run.config)
+    settings = settings_for(run.flags(), run.config)
     with open_document_for(file, settings, page_range(pages)) as document:
         if not output.quiet:
             for warning in document.warnings:
@@ -50,7 +50,7 @@ def chunk(
             for piece in document.text.stream():
                 sys.stdout.write(piece)
             return
-        model = open_model_for(settings)
+        model = open_model_for(*choose_model(run.flags(), run.config))
         try:
             blocks = split(
                 document.text,

@@ -118,14 +118,14 @@ def _run(
     files: list[str], run: RunOptions, output: OutputOptions, pages: str | None, out: str | None, verb: Verb
 ) -> None:
     """Open documents and model, run the verb, show its events; exit codes 4 and 130 where they apply."""
-    from localctx.api import open_model_for, settings_for
+    from localctx.api import choose_model, open_model_for
     from localctx.session.events import Finished
 
     from ..documents import open_documents, page_range
     from ..render import Reporter, note, silent
 
-    settings, _ = settings_for(run.flags(), run.config)
     span = page_range(pages)
+    settings, chosen = choose_model(run.flags(), run.config)
     to_file = out is not None and out != "-"
     reporter = Reporter(
         as_json=output.json,
@@ -134,7 +134,7 @@ def _run(
         answer_to=None if output.json or to_file else _write,
     )
     warn = silent if output.quiet else (lambda text: note(f"warning: {text}"))
-    model = open_model_for(settings)
+    model = open_model_for(settings, chosen)
     try:
         with open_documents(files, settings, span, warn) as opened, reporter:
             answer = None

@@ -143,7 +143,8 @@ class LlamaModel:
 
     def __init__(self, header: GGUFHeader, options: EngineOptions) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
-        self.info: ModelInfo = model_facts(header)
+        facts = model_facts(header)
+        self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
         self._header = header
         self._options = options
         self._template = options.template or chat_template(header)

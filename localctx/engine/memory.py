@@ -55,7 +55,7 @@ def format_bytes(n_bytes: int) -> str:
 def _address_space_left() -> int | None:
     if sys.platform == "win32":
         return None
-    import resource  # noqa: PLC0415  # not on Windows
+    import resource  # not on Windows
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY or limit >= _UNLIMITED:

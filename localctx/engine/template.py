@@ -57,7 +57,7 @@ class _Settings:
     as_parts: bool = False
 
 
-def render(  # noqa: PLR0913  # settings by keyword
+def render(  # settings by keyword
     template: str,
     messages: Sequence[Message],
     *,
@@ -107,7 +107,7 @@ def _attempts(
     yield messages, replace(base, variables=unset), ()  # some test "is defined" where most test for none
 
 
-def render_chat(  # noqa: PLR0913  # settings by keyword
+def render_chat(  # settings by keyword
     template: str | None,
     messages: Sequence[Message],
     *,

@@ -7,7 +7,7 @@ where the text marks them: Katakana runs, Han names with a middle dot, titles in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import regex
@@ -22,6 +22,8 @@ __all__ = ["Claim", "claims"]
 Kind = Literal["number", "name", "quote", "code"]
 
 SPELLED_FROM = 13
+TAKEN = ","
+"""Stands for quotations and code words already found: neither a space within a name nor a sentence's end."""
 TITLE_CASE_SHARE = 0.7
 NOUN_CAPITALS_SHARE = 0.22
 NOUN_CAPITALS_MIN_WORDS = 25
@@ -96,19 +98,19 @@ def claims(answer: str) -> tuple[Claim, ...]:
     found: list[Claim] = []
     for start, end in quoted_phrases_at(text):
         found.append(Claim("quote", answer[start:end], start, end, fold(answer[start:end])))
-        text = text[:start] + " " * (end - start) + text[end:]
+        text = text[:start] + TAKEN * (end - start) + text[end:]
     for claim in _codes(text):
         found.append(claim)
-        text = text[: claim.start] + " " * (claim.end - claim.start) + text[claim.end :]
+        text = text[: claim.start] + TAKEN * (claim.end - claim.start) + text[claim.end :]
     for number in numbers(answer):
-        # Read in the whole answer, as the source is read: what stands beside a number decides how far it goes.
-        is_large = number.key.isdecimal() and int(number.key) >= SPELLED_FROM
+        # Read in the whole answer, as the source is read: its neighbours decide how far a number goes.
+        is_small = number.spelled and number.key.isdecimal() and int(number.key) < SPELLED_FROM
         is_masked = text[number.start : number.end] != answer[number.start : number.end]
-        if not is_masked and (not number.spelled or is_large):
+        if not (is_masked or is_small):
             found.append(
                 Claim("number", answer[number.start : number.end], number.start, number.end, number.key)
             )
-    found.extend(_names(text))
+    found.extend(replace(name, text=answer[name.start : name.end]) for name in _names(text))
     first: dict[tuple[Kind, str], Claim] = {}
     for claim in sorted(found, key=lambda claim: (claim.start, claim.end)):
         first.setdefault((claim.kind, claim.key), claim)

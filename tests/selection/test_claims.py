@@ -69,6 +69,11 @@ def found(answer: str) -> list[tuple[str, str]]:
         ("Key Points of the Speech\nthe nation is strong", []),
         ("- **Economy**: grew 3.5 percent", [("number", "3.5")]),
         ("Lincoln spoke. It was Lincoln.", [("name", "Lincoln")]),
+        (
+            "It is Boeing B-52 Stratofortress.",
+            [("name", "Boeing"), ("code", "B-52"), ("name", "Stratofortress")],
+        ),
+        ("It is **Abraham** Lincoln.", [("name", "Abraham** Lincoln")]),
         ("J. F. Kennedy and I went home.", [("name", "J. F. Kennedy")]),
         ("他是亚伯拉罕·林肯，《解放宣言》", [("name", "他是亚伯拉罕·林肯"), ("quote", "解放宣言")]),
         ("", []),
@@ -192,6 +197,13 @@ def test_memory_is_bounded_on_one_giant_line() -> None:
     assert missing("It is Lincoln.", Watching("x" * (3 * WINDOW_CHARACTERS))) == ["Lincoln"]
     assert max(lengths) <= WINDOW_CHARACTERS
     assert OVERLAP_CHARACTERS < WINDOW_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 5000, "1," * 5000, "一" * 5000, "one " * 5000, "A" * 5000, "1.2" * 2000]
+)
+def test_absurdly_long_tokens_are_only_text(text: str) -> None:
+    assert missing(f"It was {text}.", f"It was {text}.") == []
 
 
 @pytest.mark.parametrize("text", ["A0万万", "1万c0", "__0", '"x"5万', "B52百万"])
