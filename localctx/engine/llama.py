@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -138,6 +139,10 @@ def _n_gpu_layers(options: EngineOptions) -> int:
     return int(options.gpu_layers)
 
 
+TEMPLATE_DATE = datetime(2024, 7, 26)  # noqa: DTZ001  # a label, no instant
+"""The date that templates see: the text before a document must be the same every day, so that it can be kept."""
+
+
 class LlamaModel:
     """A values.Model. `vocab` serves as long as the model is open."""
 
@@ -210,6 +215,7 @@ class LlamaModel:
             bos_token=vocab.token_text(vocab.bos_id) if vocab.bos_id is not None else "",
             eos_token=vocab.token_text(vocab.eos_id) if vocab.eos_id is not None else "",
             variables=self._options.template_variables,
+            now=TEMPLATE_DATE,
         )
         return assemble(rendered, vocab, self._content, self._thinking)
 

@@ -35,8 +35,8 @@ _ELLIPSIS = regex.compile(r"\.{3}|…|\[[^\]]{0,20}\]")
 def unsupported(answer: str, source: str | Iterable[str], question: str = "") -> tuple[Claim, ...]:
     """The answer's numbers, names, quotations and code words that neither the source nor the question holds.
 
-    `source` is the text or its consecutive pieces of any size, read once and only as far as needed. A claim of
-    more than 512 characters may be missed where two windows meet.
+    `source` is the text or its consecutive pieces of any size, read once and only as far as needed. A claim
+    of more than 512 characters may be missed where two windows meet.
     """
     return without_evidence(claims(answer), source, question)
 
