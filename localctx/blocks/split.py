@@ -29,7 +29,7 @@ _REASONS: dict[Rank, CutReason] = {
 }
 
 
-def split(  # noqa: PLR0913  # two inputs; the options are named
+def split(  # two inputs; the options are named
     text: TextSource,
     tokenize: Tokenizer,
     *,

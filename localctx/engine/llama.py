@@ -11,8 +11,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -139,7 +139,7 @@ def _n_gpu_layers(options: EngineOptions) -> int:
     return int(options.gpu_layers)
 
 
-TEMPLATE_DATE = datetime(2024, 7, 26)  # noqa: DTZ001  # a label, no instant
+TEMPLATE_DATE = datetime(2024, 7, 26)  # a label, no instant
 """The date that templates see: the text before a document must be the same every day, so that it can be kept."""
 
 

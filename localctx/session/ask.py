@@ -180,12 +180,13 @@ def _retrieved(run: _Run, index: LexicalIndex, budget: int) -> Generator[Event, 
     keys: list[Hashable] = list(range(run.n_blocks))
     for number in ranked:
         keys[number] = text_key(run.passage(number).text)
-    costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
+    costs = [n for reading in run.readings for n in reading.block_tokens]
     selection = choose(
         hits.scores(),
         costs,
         budget_tokens=budget,
         max_blocks=MAX_BLOCKS,
+        header_tokens=HEADER_TOKENS,
         text_keys=keys,
     )
     chosen = list(selection.indices)
@@ -207,7 +208,7 @@ def _first_fitting(costs: Sequence[int], budget: int) -> list[int]:
     """The first blocks within the budget, at most MAX_BLOCKS."""
     chosen: list[int] = []
     for number, cost in enumerate(costs[:MAX_BLOCKS]):
-        budget -= cost
+        budget -= cost + HEADER_TOKENS
         if budget < 0:
             break
         chosen.append(number)

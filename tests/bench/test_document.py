@@ -7,9 +7,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as etree
 
 import pytest
-from lxml import etree
 
 from localctx.bench import document as bench
 from localctx.bench.document_inputs import paragraphs, write_pdf, write_text, write_xml
