@@ -140,7 +140,7 @@ def _n_gpu_layers(options: EngineOptions) -> int:
 
 
 TEMPLATE_DATE = datetime(2024, 7, 26)  # a label, no instant
-"""The date that templates see: the text before a document must be the same every day, so that it can be kept."""
+"""The date that templates see: what stands before a document must be the same every day, to be kept."""
 
 
 class LlamaModel:

@@ -30,7 +30,8 @@ class RopeOptions:
 class EngineOptions:
     """Settings of one model and its contexts.
 
-    name: what the model is called in answers and errors, else the file's own name · gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step ·
+    name: what the model is called in answers and errors, else the file's own name ·
+    gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step ·
     type_k, type_v: KV cache types by ggml's names · force: a context longer than the model was trained for,
     or larger than the memory estimate allows · template, thinking: replace what the file says ·
     template_variables: passed to the template, such as enable_thinking ·

@@ -9,7 +9,7 @@ never used: the sentence itself is.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from localctx.document import Document
 from localctx.errors import UsageError
@@ -27,8 +27,8 @@ from localctx.session.events import (
     ignore_progress,
 )
 from localctx.session.opening import introduce, read_all, sum_coverage, timed
-from localctx.session.parts import Part, cut_parts
-from localctx.session.points import Point, accept, group, key_points, render_point
+from localctx.session.parts import Part, cut_parts, join_pages
+from localctx.session.points import Point, accept, key_point, merge_groups, render, spread_pages
 from localctx.session.prompts import document_messages, merge_task, rewrite_task
 from localctx.session.reading import Reading
 from localctx.session.strategy import Choice, choose_summarize, round_n_ctx
@@ -152,23 +152,15 @@ def _write(run: _Run, choice: Choice, parts: list[Part], context: Context) -> It
     points, n_read = yield from _map(run, choice, parts, context)
     points = _reduce(run, points, context)
     lines: list[str] = []
-    title = ""
-    for number, point in enumerate(points, 1):
-        for line in render_point(point, number, title):
-            lines.append(line)
-            yield Text(line + "\n")
-        title = point.title
-    text = "\n".join(lines)
-    for claim in unsupported(text, _all_text(run), " ".join([run.focus or "", *_titles(points)])):
+    for line in render(points):
+        lines.append(line)
+        yield Text(line + "\n")
+    said = " ".join(point.text for point in points)
+    for claim in unsupported(said, _all_text(run), run.focus or ""):
         warning = f"not in the document: {claim.text}"
         run.warnings.append(warning)
         yield Notice(warning)
-    yield Finished(_finished(run, choice, points, text, n_read, context.n_ctx))
-
-
-def _titles(points: Sequence[Point]) -> list[str]:
-    """What our own lines add: headings and places."""
-    return [f"{point.title} {point.pages}" for point in points]
+    yield Finished(_finished(run, choice, points, "\n".join(lines), n_read, context.n_ctx))
 
 
 def _all_text(run: _Run) -> Iterator[str]:
@@ -180,7 +172,7 @@ def _map(
     run: _Run, choice: Choice, parts: Sequence[Part], context: Context
 ) -> Generator[Event, None, tuple[list[Point], list[int]]]:
     """One point a part, in order, told as they finish; and the tokens read of each document."""
-    keys = [key_points(part, run.focus) for part in parts]
+    keys = [key_point(part, run.focus) for part in parts]
     n_read = [0] * len(run.readings)
     requests = []
     whole = (
@@ -208,26 +200,30 @@ def _map(
         while told in points:
             point = points[told]
             told += 1
-            yield SectionDone(point.title, point.pages, point.text)
+            yield SectionDone(point.title, join_pages([point.pages]), point.text)
     return [points[n] for n in range(len(points))], n_read
 
 
 def _reduce(run: _Run, points: list[Point], context: Context) -> list[Point]:
-    """Merge neighbours, level by level, until no more than the wanted number is left."""
+    """Merge neighbours, level by level, until the wanted number is left, or one for each section."""
     while len(points) > run.n_points:
-        groups = group(points, run.n_points, MAX_MERGED)
-        many = [members for members in groups if len(members) > 1]
-        requests = []
-        for members in many:
-            texts = [point.text for point in members]
-            requests.append(run.request(["\n".join(texts)], merge_task(texts)))
-        merged: dict[int, Point] = {}
-        for done in decode_many(context, requests, run.timings, run.listen):
+        groups = merge_groups(points, run.n_points, MAX_MERGED, run.focus)
+        if len(groups) == len(points):
+            break
+        requests, merged = [], {}
+        for place, members in enumerate(groups):
+            first = members[0]
+            if len(members) > 1:
+                texts = [point.text for point in members]
+                requests.append((place, run.request(["\n".join(texts)], merge_task(texts))))
+                first = replace(first, source_text="\n".join(texts), pages=spread_pages(members))
+            merged[place] = first
+        for done in decode_many(context, [request for _, request in requests], run.timings, run.listen):
             run.n_evaluated += done.n_evaluated
             run.n_generated += done.n_generated
-            merged[done.index] = accept(Point.joined(many[done.index]), done.text, done.finish_reason)
-        ordered = iter(range(len(many)))
-        points = [merged[next(ordered)] if len(members) > 1 else members[0] for members in groups]
+            place = requests[done.index][0]
+            merged[place] = accept(merged[place], done.text, done.finish_reason)
+        points = [merged[place] for place in range(len(groups))]
     return points
 
 
@@ -246,7 +242,7 @@ def _finished(
         n_ctx=n_ctx,
         coverage=coverage,
         question=run.focus,
-        citations=tuple(citation for point in points for citation in point.citations[:1]),
+        citations=tuple(point.citation for point in points),
         documents=documents,
         tokens=TokenCounts(evaluated=run.n_evaluated, generated=run.n_generated),
         timings=run.timings,

@@ -6,16 +6,18 @@ import pytest
 from session.conftest import CHAPTERS
 
 from localctx.document import Document
-from localctx.session.parts import cut_parts
-from localctx.session.points import Point, accept, group, key_points, render_point
+from localctx.session.parts import cut_parts, join_pages
+from localctx.session.points import Point, accept, key_point, merge_groups, render, spread_pages
 from localctx.session.reading import Reading
 from localctx.values import Citation
 
 SENTENCE = "In the year 1742 the silver mine of Quarz was, after long talks, not opened by Anna Feld."
 
 
-def point(text: str = SENTENCE, score: float = 1.0, pages: str = "") -> Point:
-    return Point(text, text, "Mines", pages, score, (Citation("book.md", 0, len(text), text, score),))
+def point(text: str = SENTENCE, section: str = "Mines", page: int | None = None, start: int = 0) -> Point:
+    pages = (str(page), str(page)) if page else None
+    citation = Citation("book.md", start, start + len(text), text, 1.0, page)
+    return Point(text, text, section, section, pages, citation)
 
 
 def test_a_faithful_rewrite_is_taken() -> None:
@@ -47,12 +49,14 @@ def test_any_other_rewrite_is_not(rewrite: str, finish_reason: str) -> None:
 def test_the_key_sentence_is_cited_where_it_stands(book: Document) -> None:
     reading = Reading(book)
     assert "".join(block.text for block in reading.read(lambda text, first: list(text.split()))) == CHAPTERS
+    sections = []
     for part in cut_parts([reading], 40):
-        found = key_points(part, None)
-        citation = found.citations[0]
-        assert book.read(citation.start, citation.end) == citation.quote
-        assert " ".join(citation.quote.split()) == found.text
-        assert found.title in ("Rivers", "Mines", "Railways")
+        found = key_point(part, None)
+        assert book.read(found.citation.start, found.citation.end) == found.citation.quote
+        assert " ".join(found.citation.quote.split()) == found.text
+        assert found.citation.heading_path == (found.section,)
+        sections.append(found.section)
+    assert sections == ["Rivers", "Mines", "Railways"]
 
 
 def test_parts_cover_the_document_once(book: Document) -> None:
@@ -66,22 +70,47 @@ def test_parts_cover_the_document_once(book: Document) -> None:
         assert sum(part.n_tokens for part in parts) == reading.n_tokens
 
 
-@pytest.mark.parametrize(("n", "wanted", "most"), [(22, 5, 4), (5, 5, 4), (100, 1, 4), (3, 2, 4)])
-def test_groups_keep_order_and_never_fall_below_the_wanted_number(n: int, wanted: int, most: int) -> None:
-    points = [point(str(k)) for k in range(n)]
-    groups = group(points, wanted, most)
-    assert [p for members in groups for p in members] == points
-    assert wanted <= len(groups) <= n
-    assert all(len(members) <= most + 1 for members in groups)
+@pytest.mark.parametrize(("n", "wanted", "most"), [(22, 5, 4), (5, 5, 4), (100, 1, 4), (3, 2, 4), (40, 9, 4)])
+def test_groups_hold_every_point_once_and_lead_with_one_of_their_own(n: int, wanted: int, most: int) -> None:
+    points = [point(f"Sentence {k} tells of matter {k % 7}.", start=k) for k in range(n)]
+    groups = merge_groups(points, wanted, most, None)
+    assert sorted(p.citation.start for members in groups for p in members) == list(range(n))
+    spans = [sorted(p.citation.start for p in members) for members in groups]
+    assert spans == sorted(spans)
+    assert wanted <= len(groups) <= max(wanted, -(-n // most)) + 1
 
 
-def test_joined_points_keep_the_best_sentence_all_citations_and_the_page_range() -> None:
-    joined = Point.joined([point("One.", 0.2, "p. 3"), point("Two.", 0.9, "pp. 4–6"), point("Three.", 0.1)])
-    assert (joined.text, joined.source_text, joined.pages) == ("Two.", "One.\nTwo.\nThree.", "pp. 3–6")
-    assert [citation.quote for citation in joined.citations] == ["Two.", "One.", "Three."]
+def test_sections_keep_a_point_each_until_they_are_far_too_many() -> None:
+    points = [point(f"Matter {k}.", section=f"Chapter {k // 4}", start=k) for k in range(24)]
+    groups = merge_groups(points, 3, 4, None)
+    assert [{p.section for p in members} for members in groups] == [{f"Chapter {k}"} for k in range(6)]
+    assert len(merge_groups(points, 2, 24, None)) == 2
 
 
-def test_a_heading_is_shown_when_it_changes() -> None:
-    assert list(render_point(point("A.", pages="p. 1"), 1, "")) == ["## Mines", "- A. (p. 1) [1]"]
-    assert list(render_point(point("A."), 2, "Mines")) == ["- A. [2]"]
-    assert list(render_point(point("A."), 3, "Rivers")) == ["", "## Mines", "- A. [3]"]
+def test_the_leader_says_most_of_its_group() -> None:
+    points = [
+        point("The cat slept.", start=0),
+        point(
+            "The silver mine of Quarz flooded, and the silver trade of Quarz ended with the flooded mine.",
+            start=1,
+        ),
+        point("The flooded silver mine of Quarz was pumped dry for the silver trade.", start=2),
+    ]
+    (group,) = merge_groups(points, 1, 4, None)
+    assert group[0].citation.start in (1, 2)
+
+
+def test_pages_spread_over_all_that_a_point_stands_for() -> None:
+    assert spread_pages([point(page=7, start=9), point(page=3, start=1), point(start=5)]) == ("3", "7")
+    assert spread_pages([point()]) is None
+    assert join_pages([("3", "4"), None, ("4", "9")]) == "pp. 3–9"
+    assert join_pages([("3", "3")]) == "p. 3"
+    assert join_pages([None]) == ""
+
+
+def test_the_lines_of_a_summary() -> None:
+    points = [point("A.", page=1), point("B.", page=2), point("C.", section="Rivers", page=5)]
+    assert list(render(points)) == [
+        "## Mines (pp. 1–2)", "- A. (p. 1) [1]", "- B. (p. 2) [2]", "", "## Rivers (p. 5)", "- C. (p. 5) [3]",
+    ]  # fmt: skip
+    assert list(render([point("A.")])) == ["## Mines", "- A. [1]"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +17,8 @@ from localctx.settings import Settings
 
 LONG = "".join(
     f"# Chapter {n}\n\nThe town number {n} has {n * 37} houses and one mill. "
-    + f"Nothing else is known of town {n}. " * 60
+    + f"Nothing else is known of town {n}. " * 30
+    + "\n\n"
     for n in range(1, 21)
 )
 
@@ -48,7 +50,7 @@ def test_every_part_of_a_long_document_is_read(open_text: Callable[..., Document
         assert document.read(citation.start, citation.end) == citation.quote
 
 
-@pytest.mark.parametrize(("length", "n_points"), [("short", 5), ("medium", 12), ("50", 2)])
+@pytest.mark.parametrize(("length", "n_points"), [("short", 5), ("medium", 20), ("50", 2)])
 def test_points_are_merged_to_the_wanted_number(
     open_text: Callable[..., Document], length: str, n_points: int
 ) -> None:
@@ -58,6 +60,19 @@ def test_points_are_merged_to_the_wanted_number(
     assert len(points) == n_points
     assert points[-1].endswith(f"[{n_points}]")
     assert answer.coverage.tokens_dropped == 0
+
+
+def test_a_merge_is_decoded_and_checked(open_text: Callable[..., Document]) -> None:
+    """Twenty chapters into two points: what the model words is taken where it is faithful."""
+
+    def reply(prompt: str) -> str:
+        return last_line(prompt).replace(" else", "")
+
+    model = EchoModel(reply, n_ctx_train=4096)
+    answer = answer_of(list(summarize([open_text(LONG)], model, Settings(), length="50")))
+    points = [line for line in answer.text.splitlines() if line.startswith("- ")]
+    assert len(points) == 2
+    assert all(re.match(r"- Nothing is known of town \d+\. \[", line) for line in points)
 
 
 def test_condense_reads_key_sentences_and_says_how_little(open_text: Callable[..., Document]) -> None:
