@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,6 +127,10 @@ def _run(
     from ..render import Reporter, note, silent
 
     span = page_range(pages)
+    if out is not None and out != "-":
+        check_writable(Path(out))
+    if out is not None and out != "-":
+        check_writable(Path(out))
     settings, chosen = choose_model(run.flags(), run.config)
     to_file = out is not None and out != "-"
     reporter = Reporter(
@@ -158,14 +164,31 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
+def check_writable(path: Path) -> None:
+    """Raises UsageError when write_whole() would, before minutes of work are spent on what cannot be kept."""
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a directory", "name a file with -o")
+    with _write_errors(path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".localctx-"):
+        pass
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all. Raises UsageError when the place cannot be written."""
-    part = path.with_name(path.name + ".part")
+    with _write_errors(path):
+        part = path.with_name(path.name + ".part")
+        try:
+            part.write_text(text, "utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    """Turn what the file system says into one line."""
     try:
-        part.write_text(text, "utf-8")
-        part.replace(path)
+        yield
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}", "name another file with -o"
         ) from None

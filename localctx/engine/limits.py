@@ -28,7 +28,7 @@ def check_context_size(
     if n_ctx > info.n_ctx_train > 0 and not (scaled or force):
         raise UsageError(
             f"--ctx {n_ctx} is more than {info.name} was trained for ({info.n_ctx_train:,} tokens)",
-            f"--ctx {info.n_ctx_train} or less, a RoPE scaling (--rope-scaling yarn), or --force",
+            f"--ctx {info.n_ctx_train} or less, or --force",
         )
 
 
