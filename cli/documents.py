@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localctx.errors import InputError, UsageError
-from localctx.settings import Settings
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -42,24 +41,22 @@ def page_range(text: str | None) -> tuple[int, int] | None:
 
 @contextmanager
 def open_documents(
-    sources: Sequence[str], settings: Settings, pages: tuple[int, int] | None, warn: Callable[[str], None]
+    sources: Sequence[str], open_one: Callable[[str], Document], warn: Callable[[str], None]
 ) -> Iterator[Opened]:
-    """Open every source. One that was named must open; what a directory holds is told by `warn` when it
-    cannot be used. Raises InputError when nothing can be opened.
+    """Open every source with `open_one`. One that was named must open; what a directory holds is told by
+    `warn` when it cannot be used. Raises InputError when nothing can be opened.
     """
-    from localctx.api import open_document_for
-
     documents: list[Document] = []
     n_failed = 0
     with ExitStack() as stack:
         for source in sources:
             if source == "-" or not os.path.isdir(source):  # noqa: PTH112  # names that are no text stay bytes-safe
-                documents.append(stack.enter_context(open_document_for(source, settings, pages)))
+                documents.append(stack.enter_context(open_one(source)))
                 continue
             for entry in _entries(source):
                 if isinstance(entry, str):
                     try:
-                        documents.append(stack.enter_context(open_document_for(entry, settings, pages)))
+                        documents.append(stack.enter_context(open_one(entry)))
                     except InputError as error:
                         n_failed += 1
                         warn(f"skipped: {error.message}")

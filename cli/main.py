@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 import typer
 
 from localctx import __version__
-from localctx.errors import Interrupted, LocalctxError
+from localctx.errors import LocalctxError
 
 from .commands import bench, chunk, doctor, later, models, read
+from .options import ReaderGone
 
 __all__ = ["app", "run"]
 
@@ -59,8 +60,8 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     try:
         status = _main(_with_chat(arguments), as_json="--json" in arguments)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone; Python would complain again when it flushes at exit.
+    except (ReaderGone, BrokenPipeError):
+        # Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)
@@ -84,12 +85,10 @@ def _main(arguments: list[str], as_json: bool) -> int:
     try:
         status = typer.main.get_command(app).main(arguments, "localctx", standalone_mode=False)
         return status if isinstance(status, int) else 0
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         raise
     except LocalctxError as error:
         return _tell(error.kind, error.message, error.hint, error.exit_code, as_json)
-    except (KeyboardInterrupt, typer.Abort):
-        return _tell("Interrupted", "interrupted", "", Interrupted.exit_code, as_json)
     except typer.Exit as done:
         return done.exit_code
     except MemoryError:

@@ -17,9 +17,9 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from localctx.errors import NotYetAvailable
+from localctx.errors import Interrupted, NotYetAvailable
 
-__all__ = ["Files", "LaterOptions", "OutputOptions", "RunOptions", "with_options"]
+__all__ = ["Files", "LaterOptions", "OutputOptions", "ReaderGone", "RunOptions", "with_options"]
 
 Files: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Files or directories; - is standard input.")
@@ -139,6 +139,10 @@ class OutputOptions:
     quiet: Annotated[bool, _option("--quiet", help="Only the answer and errors.")] = False
 
 
+class ReaderGone(Exception):  # no error: the reader of our output has what it wanted
+    """Standard output was closed by its reader."""
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter that is a dataclass of options by the dataclass's fields, as keywords."""
     hints = get_type_hints(command, include_extras=True)
@@ -157,7 +161,12 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             name: group(**{f.name: values.pop(f.name) for f in dataclasses.fields(group)})
             for name, group in groups.items()
         }
-        command(**values, **gathered)
+        try:
+            command(**values, **gathered)
+        except KeyboardInterrupt:  # Typer would turn these two into bare exit codes
+            raise Interrupted("interrupted") from None
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     del spread.__wrapped__  # Typer would read the original's parameters
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from localctx.doctor import Finding
     from localctx.registry import ListedModel
     from localctx.session.answer import Answer
+    from localctx.session.strategy import Choice
 
 __all__ = [
     "Reporter",
@@ -80,6 +81,7 @@ class Reporter:
         self._bars: ProgressBars | None = None
         self._tasks: dict[str, TaskID] = {}
         self._at_line_start = True
+        self._previewed: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -116,10 +118,21 @@ class Reporter:
             for line in self._lines(event):
                 self._note(line)
 
+    def preview(self, overview: Overview, choice: Choice) -> None:
+        """Show what a document is before it is read whole."""
+        if not self._quiet:
+            plan = f"plan: probably {choice.strategy} ({choice.why}, estimated)"
+            for line in [*_overview(overview), plan]:
+                self._note(line)
+        self._previewed.add(overview.source)
+
     def _lines(self, event: Event) -> list[str]:
         """What is said of an event that is not the answer."""
         if isinstance(event, Overview):
-            return _overview(event)
+            lines = _overview(event)
+            return (
+                [line for line in lines if "warning:" in line] if event.source in self._previewed else lines
+            )
         if isinstance(event, Planned):
             parts = f" in {event.n_parts} parts" if event.n_parts > 1 else ""
             return [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
@@ -180,7 +193,7 @@ def _overview(event: Overview) -> list[str]:
     lines += [f"  {section.title}" for section in top[:OUTLINE_LINES]]
     if len(top) > OUTLINE_LINES:
         lines.append(f"  … and {len(top) - OUTLINE_LINES:,} more sections")
-    return lines + [f"warning: {text}" for text in event.warnings]
+    return lines
 
 
 def _citation_lines(answer: Answer) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,11 +13,12 @@ from localctx.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from localctx.document import Document
+    from localctx.document.events import Preview
     from localctx.engine.thinking import ThinkingTags
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
     from localctx.session.events import Event
-    from localctx.values import Model
+    from localctx.values import Model, Progress
 
 __all__ = [
     "ChosenModel",
@@ -84,7 +85,13 @@ def _thinking(manifest: Manifest) -> ThinkingTags | None:
     return ThinkingTags(markers[0], markers[1], tuple(markers[2:])) if markers else None
 
 
-def open_document_for(source: str, settings: Settings, pages: tuple[int, int] | None = None) -> Document:
+def open_document_for(
+    source: str,
+    settings: Settings,
+    pages: tuple[int, int] | None = None,
+    on_progress: Progress | None = None,
+    on_preview: Callable[[Preview], None] | None = None,
+) -> Document:
     """The document at `source` (a path, or - for standard input) under the run's settings."""
     from localctx.document import open_document
 
@@ -92,7 +99,13 @@ def open_document_for(source: str, settings: Settings, pages: tuple[int, int] | 
     if settings.store is not None:
         cache_dir = None if settings.store == "off" else Path(settings.store)
     return open_document(
-        source, password=_password(settings), encoding=settings.encoding, pages=pages, cache_dir=cache_dir
+        source,
+        password=_password(settings),
+        encoding=settings.encoding,
+        pages=pages,
+        cache_dir=cache_dir,
+        on_progress=on_progress,
+        on_preview=on_preview,
     )
 
 

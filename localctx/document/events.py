@@ -6,7 +6,7 @@ module with `convert(source, options) -> Iterator[Event]`, and one row in format
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -25,6 +25,7 @@ __all__ = [
     "Notice",
     "Options",
     "PageMark",
+    "Preview",
     "Text",
 ]
 
@@ -77,14 +78,29 @@ Event: TypeAlias = Text | PageMark | Heading | Notice | Facts
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """What a long conversion knows early: the outline as (level, title), and the text of the first pages."""
+
+    source: str
+    format: str
+    n_pages: int
+    n_pages_read: int
+    outline: tuple[tuple[int, str], ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
-    """How to read one document. `pages` is 1-based and inclusive; on_progress counts bytes or pages."""
+    """How to read one document. `pages` is 1-based and inclusive; on_progress counts bytes or pages;
+    on_preview is told once, early, by formats whose conversion can take long.
+    """
 
     encoding: str | None = None
     password: str | None = None
     pages: tuple[int, int] | None = None
     limits: Limits = field(default_factory=Limits)
     on_progress: Progress | None = None
+    on_preview: Callable[[Preview], None] | None = None
 
 
 class Converter(Protocol):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from localctx.document.events import Event, Facts, Heading, Notice, Options, PageMark, Text
+from localctx.document.events import Event, Facts, Heading, Notice, Options, PageMark, Preview, Text
 from localctx.document.pdf import PdfEnd, PdfHeader, PdfLimits, PdfPage, extract_pdf
 from localctx.document.source import Source
 from localctx.errors import LocalctxError
 
 __all__ = ["convert"]
 
+PREVIEW_PAGES = 24
 SENTENCE_ENDS = frozenset('.!?:…"”»)。！？」')
 
 
@@ -28,12 +29,30 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
         )
         try:
             with closing(events):
-                for event in events:
+                for event in previewed(events, source.name, options.on_preview):
                     yield from converted(event)
         except LocalctxError as error:
             if source.path is None:  # the path is a temporary one that means nothing to the user
                 raise type(error)(error.message.replace(path, source.name), error.hint) from None
             raise
+
+
+def previewed(
+    events: Iterator[PdfHeader | PdfPage | PdfEnd], name: str, on_preview: Callable[[Preview], None] | None
+) -> Iterator[PdfHeader | PdfPage | PdfEnd]:
+    """The same events; on_preview is told after the first pages of a document that has many."""
+    header = PdfHeader(0)
+    texts: list[str] = []
+    for event in events:
+        yield event
+        match event:
+            case PdfHeader():
+                header = event
+            case PdfPage() if on_preview is not None and len(texts) < PREVIEW_PAGES < header.n_pages:
+                texts.append(event.text)
+                if len(texts) == PREVIEW_PAGES:
+                    outline = tuple((entry.level, entry.title) for entry in header.outline)
+                    on_preview(Preview(name, "pdf", header.n_pages, PREVIEW_PAGES, outline, "\n".join(texts)))
 
 
 def converted(event: PdfHeader | PdfPage | PdfEnd) -> Iterator[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from localctx.values import TextSource
 
-__all__ = ["language_of"]
+__all__ = ["language_of", "language_of_sample"]
 
 N_SAMPLES = 8
 SAMPLE_CHARACTERS = 600
@@ -14,7 +14,11 @@ MIN_LETTERS = 50
 
 def language_of(text: TextSource) -> str | None:
     """ISO 639-1 code, None where the samples hold hardly any letters."""
-    sample = "\n".join(samples(text))
+    return language_of_sample("\n".join(samples(text)))
+
+
+def language_of_sample(sample: str) -> str | None:
+    """The same for a text that is at hand."""
     if sum(map(str.isalpha, sample)) < MIN_LETTERS:
         return None
     import py3langid

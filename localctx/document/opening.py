@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -23,7 +23,7 @@ from localctx.document.cache import (
 from localctx.document.convert import Layout, lay_out
 from localctx.document.document import Description, Document
 from localctx.document.encodings import canonical_encoding, mark_of
-from localctx.document.events import Event, Notice, NotThisFormat, Options
+from localctx.document.events import Event, Notice, NotThisFormat, Options, Preview
 from localctx.document.formats import FORMATS
 from localctx.document.limits import Limits
 from localctx.document.sniff import Sniffed, sniff
@@ -55,20 +55,22 @@ def open_document(
     cache_dir: CacheFolder = "default",
     limits: Limits | None = None,
     on_progress: Progress | None = None,
+    on_preview: Callable[[Preview], None] | None = None,
     stdin: BinaryIO | None = None,
 ) -> Document:
     """Open a document for reading.
 
     source: a path (bytes are a path too, as for open()), an open binary stream, or "-" for `stdin`, which is
     standard input by default · pages: first and last, from 1, of a paged file · cache_dir: where converted
-    texts are kept, None for nowhere · on_progress: (done, total), in pages of a paged file, else in bytes.
+    texts are kept, None for nowhere · on_progress: (done, total), in pages of a paged file, else in bytes ·
+    on_preview: told early what a long conversion already knows.
     Raises InputError and its kinds, LimitExceeded, UsageError.
     """
     if encoding is not None:
         encoding = canonical_encoding(encoding)
     if pages is not None and not 1 <= pages[0] <= pages[1]:
         raise UsageError(f"pages {pages[0]}-{pages[1]} make no range", "for example --pages 10-40")
-    options = Options(encoding, password, pages, limits or Limits(), on_progress)
+    options = Options(encoding, password, pages, limits or Limits(), on_progress, on_preview)
     opened = open_source(source, stdin, options.limits)
     try:
         with os_errors(opened.name):
