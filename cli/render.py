@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 OUTLINE_LINES = 12
+LONG_TOKENS = 100_000
 
 
 def print_line(text: str) -> None:
@@ -135,7 +136,10 @@ class Reporter:
             )
         if isinstance(event, Planned):
             parts = f" in {event.n_parts} parts" if event.n_parts > 1 else ""
-            return [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
+            lines = [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
+            if event.strategy == "map-reduce" and event.n_tokens > LONG_TOKENS:
+                lines.append("  this can take long; --strategy condense reads only each part's key sentence")
+            return lines
         if isinstance(event, SectionDone) and (self._live or self._verbose):
             place = f" ({event.pages})" if event.pages else ""
             return [f"  · {event.title}{place}: {event.text}"]

@@ -15,13 +15,14 @@ from localctx.document import Document
 from localctx.errors import UsageError
 from localctx.selection import unsupported
 from localctx.session.answer import Answer, Timings, TokenCounts, join_finish_reasons
-from localctx.session.decoding import decode_many
+from localctx.session.decoding import Decoded, decode_many
 from localctx.session.events import (
     Event,
     Finished,
     Listener,
     Notice,
     Planned,
+    Progress,
     SectionDone,
     Text,
     ignore_progress,
@@ -45,6 +46,8 @@ N_SEQ = 4
 TASK_TOKENS = 256
 """Room for the task and a key sentence after a part."""
 REWRITE_TOKENS = 96
+WAVE = 32
+"""Parts prepared at a time, so that the first is told soon and a long document's prompts are not all held."""
 MAX_MERGED = 4
 """Points merged into one at a time."""
 
@@ -68,6 +71,12 @@ class _Run:
     @property
     def n_tokens(self) -> int:
         return sum(reading.n_tokens for reading in self.readings)
+
+    def count(self, done: Decoded) -> None:
+        """Add one request's tokens and outcome. A rewrite that was cut off is not used: it cuts nothing."""
+        self.n_evaluated += done.n_evaluated
+        self.n_generated += done.n_generated
+        self.reasons.append("cancelled" if done.finish_reason == "cancelled" else "stop")
 
     def request(self, fragments: Sequence[str], task: Sequence[str]) -> Request:
         """A greedy request; sampling settings of the run apply, except the length."""
@@ -172,41 +181,54 @@ def _map(
     run: _Run, choice: Choice, parts: Sequence[Part], context: Context
 ) -> Generator[Event, None, tuple[list[Point], list[int]]]:
     """One point a part, in order, told as they finish; and the tokens read of each document."""
-    keys = [key_point(part, run.focus) for part in parts]
+    points: list[Point] = []
     n_read = [0] * len(run.readings)
-    requests = []
-    whole = (
-        [r.document.read(0, r.document.text.n_code_points) for r in run.readings]
-        if choice.strategy == "exact"
-        else []
-    )
-    for part, key in zip(parts, keys, strict=True):
-        text = part.reading.document.read(*part.span)
-        fragments = (
-            whole if choice.strategy == "exact" else [key.text if choice.strategy == "condense" else text]
-        )
-        n_tokens = part.n_tokens
-        if choice.strategy == "condense":
-            n_tokens = min(part.n_tokens, len(run.model.tokenize(key.text)))
-        n_read[part.reading.ordinal] += n_tokens
-        requests.append(run.request(fragments, rewrite_task(key.text, run.focus)))
-    points: dict[int, Point] = {}
-    told = 0
-    for done in decode_many(context, requests, run.timings, run.listen):
-        run.n_evaluated += done.n_evaluated
-        run.n_generated += done.n_generated
-        run.reasons.append("cancelled" if done.finish_reason == "cancelled" else "stop")
-        points[done.index] = accept(keys[done.index], done.text, done.finish_reason)
-        while told in points:
-            point = points[told]
-            told += 1
-            yield SectionDone(point.title, join_pages([point.pages]), point.text)
-    return [points[n] for n in range(len(points))], n_read
+    whole = _whole(run) if choice.strategy == "exact" else []
+    for first in range(0, len(parts), WAVE):
+        wave = parts[first : first + WAVE]
+        keys = [key_point(part, run.focus) for part in wave]
+        fragments = [_fragments(choice, part, key, whole) for part, key in zip(wave, keys, strict=True)]
+        tasks = [rewrite_task(key.text, run.focus) for key in keys]
+        requests = [run.request(texts, task) for texts, task in zip(fragments, tasks, strict=True)]
+        finished: dict[int, Point] = {}
+        for done in decode_many(context, requests, run.timings, ignore_progress):
+            run.count(done)
+            if done.finish_reason == "cancelled":
+                return points, n_read
+            finished[done.index] = accept(keys[done.index], done.text, done.finish_reason)
+            n_read[wave[done.index].reading.ordinal] += _n_read(
+                run, choice, wave[done.index], keys[done.index]
+            )
+            while len(points) - first in finished:
+                point = finished[len(points) - first]
+                points.append(point)
+                run.listen(Progress("summarising", len(points), len(parts), "parts"))
+                yield SectionDone(point.title, join_pages([point.pages]), point.text)
+    return points, n_read
+
+
+def _whole(run: _Run) -> list[str]:
+    """Every document's text, for the exact strategy."""
+    return [r.document.read(0, r.document.text.n_code_points) for r in run.readings]
+
+
+def _fragments(choice: Choice, part: Part, key: Point, whole: Sequence[str]) -> Sequence[str]:
+    """What the model reads for one part's point."""
+    if choice.strategy == "exact":
+        return whole
+    return [key.text if choice.strategy == "condense" else part.reading.document.read(*part.span)]
+
+
+def _n_read(run: _Run, choice: Choice, part: Part, key: Point) -> int:
+    """Tokens of the document that the model read for the point."""
+    if choice.strategy == "condense":
+        return min(part.n_tokens, len(run.model.tokenize(key.text)))
+    return part.n_tokens
 
 
 def _reduce(run: _Run, points: list[Point], context: Context) -> list[Point]:
     """Merge neighbours, level by level, until the wanted number is left, or one for each section."""
-    while len(points) > run.n_points:
+    while len(points) > run.n_points and "cancelled" not in run.reasons:
         groups = merge_groups(points, run.n_points, MAX_MERGED, run.focus)
         if len(groups) == len(points):
             break
@@ -219,8 +241,7 @@ def _reduce(run: _Run, points: list[Point], context: Context) -> list[Point]:
                 first = replace(first, source_text="\n".join(texts), pages=spread_pages(members))
             merged[place] = first
         for done in decode_many(context, [request for _, request in requests], run.timings, run.listen):
-            run.n_evaluated += done.n_evaluated
-            run.n_generated += done.n_generated
+            run.count(done)
             place = requests[done.index][0]
             merged[place] = accept(merged[place], done.text, done.finish_reason)
         points = [merged[place] for place in range(len(groups))]
