@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from localctx.blocks import split
+from localctx.blocks import seam_difference, split
 from localctx.document import Document
 from localctx.selection import header_line
 from localctx.values import Block, Coverage, Tokenizer
@@ -17,6 +17,9 @@ from localctx.values import Block, Coverage, Tokenizer
 __all__ = ["Passage", "Reading"]
 
 ESTIMATE_CODE_POINTS = 20_000
+STRETCH_CODE_POINTS = 16_000
+FIRST_STRETCHES = 4
+STRETCH_STEP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,32 @@ class Passage:
         return header_line(self.source, self.heading_path, self.page_label)
 
 
+@dataclass(slots=True)
+class _Seams:
+    """Compares stretches of blocks with their text tokenised in one go: the first ones, then every 32nd."""
+
+    n_difference: int = 0
+    n_compared: int = 0
+    _waiting: list[Block] = field(default_factory=list)
+    _n_code_points: int = 0
+    _stretch: int = 0
+
+    def add(self, block: Block, tokenize: Tokenizer) -> None:
+        """Take the next block; compare when a stretch is complete and its turn has come."""
+        is_compared = self._stretch < FIRST_STRETCHES or self._stretch % STRETCH_STEP == 0
+        if is_compared:
+            self._waiting.append(block)
+        self._n_code_points += len(block.text)
+        if self._n_code_points < STRETCH_CODE_POINTS and block.cut != "end":
+            return
+        if is_compared and self._waiting:
+            found = seam_difference(self._waiting, tokenize)
+            self.n_difference += found.tokens
+            self.n_compared += found.tokens_whole
+        self._waiting, self._n_code_points = [], 0
+        self._stretch += 1
+
+
 class Reading:
     """One document, cut into blocks by `read()`; indices are those of the blocks in order."""
 
@@ -50,17 +79,31 @@ class Reading:
         self._n_tokens = array("q")
         self._places: list[tuple[int | None, str | None]] = []
         self._paths: list[tuple[str, ...]] = []
+        self._seams = _Seams()
 
     def read(self, tokenize: Tokenizer) -> Iterator[Block]:
         """Cut the document, yielding each block once while its span and token count are kept."""
         document = self.document
+        self._seams = _Seams()
         for block in split(document.text, tokenize, pages=document.pages, sections=document.sections):
             self._starts.append(block.start)
             self._ends.append(block.end)
             self._n_tokens.append(block.n_tokens)
             self._places.append((block.page, block.page_label))
             self._paths.append(block.heading_path)
+            self._seams.add(block, tokenize)
             yield block
+
+    @property
+    def seam_warning(self) -> str | None:
+        """Said where the blocks' tokens do not add up to those of the text, as far as compared."""
+        seams = self._seams
+        if seams.n_difference == 0:
+            return None
+        return (
+            f"{self.document.source}: cut into passages the text has {seams.n_difference:+,} tokens "
+            f"in {seams.n_compared:,} compared; tokens_total is the passages' sum"
+        )
 
     def estimate_tokens(self, tokenize: Tokenizer) -> int:
         """Tokens of the document, extrapolated from its beginning."""
