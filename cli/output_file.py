@@ -1,13 +1,20 @@
-"""The file of -o: refused before the work when it cannot be written, then written whole or not at all."""
+"""The file of -o: refused before the work when it cannot be written, then written whole or not at all.
+
+Pipes and devices are written as they are; a link keeps pointing where it did and its file is replaced.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from localctx.errors import UsageError
+
+from .terminal import write_as_is
 
 __all__ = ["check_writable", "write_whole"]
 
@@ -16,19 +23,68 @@ def check_writable(path: Path) -> None:
     """Raises UsageError when write_whole() would, before minutes of work are spent on what cannot be kept."""
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a directory", "name a file with -o")
-    with _write_errors(path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".localctx-"):
-        pass
+    with _write_errors(path):
+        if _is_special(path):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(None, "permission denied")
+            return
+        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".localctx-"):
+            pass
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises UsageError when the place cannot be written."""
+    """Write a file whole or not at all; what is no regular file is opened and written.
+
+    Raises UsageError when the place cannot be written.
+    """
+    if _is_standard_output(path):
+        write_as_is(text)
+        return
     with _write_errors(path):
-        part = path.with_name(path.name + ".part")
-        try:
-            part.write_text(text, "utf-8")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        if _is_special(path):
+            path.write_text(text, "utf-8")
+        else:
+            _replace(path.resolve(), text)
+
+
+def _replace(target: Path, text: str) -> None:
+    """Give a finished temporary file of the same folder the target's name and permissions."""
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".localctx-")
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        part.chmod(_mode_for(target))
+        part.replace(target)
+    except BaseException:
+        part.unlink()
+        raise
+
+
+def _mode_for(target: Path) -> int:
+    """The permissions of the file that is replaced, else those that a new file gets."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0o077)  # the mask can only be read by setting it
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _is_special(path: Path) -> bool:
+    """Whether something is there that is no regular file: a pipe, a device."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _is_standard_output(path: Path) -> bool:
+    """Whether the path names what standard output already leads to (/dev/stdout into a file)."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:  # one of them is not there
+        return False
 
 
 @contextmanager

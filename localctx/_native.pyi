@@ -31,16 +31,14 @@ class Utf8Index:
         """(byte offset, code-point offset) of the last checkpoint at or before `code_point`; the byte
         offset is a character boundary. Raises IndexError outside [0, n_code_points].
         """
-    def checkpoint_for_byte(self, byte: int) -> tuple[int, int]:
-        """The same for a byte offset."""
 
 def utf8_advance(data: Buffer, n_code_points: int) -> int:
     """Bytes taken by the first `n_code_points` of `data` (which starts on a boundary and is valid);
     len(data) when it holds fewer.
     """
 
-def utf8_count(data: Buffer) -> int:
-    """Code points that start in `data` (valid UTF-8)."""
+ignore_log_address: int
+"""Address of a C function of ggml_log_callback's type that does nothing."""
 
 class AbortFlag:
     """An atomic flag, its C abort callback (int64 address of `bool (*)(void*)`) and its data pointer.

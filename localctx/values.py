@@ -215,10 +215,17 @@ class Context(Protocol):
     def n_seq(self) -> int:
         """Sequences decoded side by side."""
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know of this context, one line each."""
+
     def generate(self, requests: Sequence[Request], on_prefill: Progress | None = None) -> Iterator[Piece]:
         """Decode the requests, as many side by side as cells and sequences allow, a freed place being
         taken at once. Pieces of different requests interleave. on_prefill counts prompt tokens over all
         requests. Cancelling ends every open request with finish_reason "cancelled".
+
+        One call is in force at a time: the next one, or close(), ends an earlier one that was left half-way;
+        that one's stream then gives the last pieces of its open requests, "cancelled", if it is asked on.
 
         Raises UsageError when one request alone does not fit n_ctx.
         """

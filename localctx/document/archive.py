@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -14,17 +15,63 @@ from localctx.errors import InputError, LimitExceeded
 __all__ = ["Archive", "member_names"]
 
 PIECE_BYTES = 1 << 18
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The others (bzip2, LZMA) inflate a whole block at a time, however little is asked for."""
+ENTRY_MARK = b"PK\x01\x02"
+MEAN_ENTRY_BYTES = 1024
 _ENCRYPTED = 0x1
+_BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
 
 
-def member_names(source: Source) -> frozenset[str]:
-    """The names in a zip's directory. Raises InputError where there is none to read."""
+def member_names(source: Source, limits: Limits) -> frozenset[str]:
+    """The names in a zip's directory. Raises InputError where there is none to read, LimitExceeded."""
+    with opened_zip(source, limits) as archive:
+        return frozenset(archive.namelist())
+
+
+def opened_zip(source: Source, limits: Limits) -> zipfile.ZipFile:
+    """The zip, its directory read. Raises InputError, and LimitExceeded before a large one takes memory."""
     source.file.seek(0)
+    file = GuardedFile(source, limits.zip_members)
     try:
-        with zipfile.ZipFile(source.file) as archive:
-            return frozenset(archive.namelist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        archive = zipfile.ZipFile(file)
+    except _BROKEN as error:
         raise damaged(source.name, error) from None
+    file.is_reading_directory = False
+    return archive
+
+
+class GuardedFile:
+    """The file as zipfile reads it, which takes the whole directory in one piece and makes objects of it."""
+
+    def __init__(self, source: Source, max_members: int) -> None:
+        self.is_reading_directory = True
+        self._name, self._file, self._max_members = source.name, source.file, max_members
+
+    def read(self, n_bytes: int = -1, /) -> bytes:
+        """The next bytes. Raises LimitExceeded for a directory of too many members."""
+        if not self.is_reading_directory:
+            return self._file.read(n_bytes)
+        cap = max(1 << 20, self._max_members * MEAN_ENTRY_BYTES)  # at least a comment at the end fits
+        data = self._file.read(n_bytes if 0 <= n_bytes <= cap else cap + 1)
+        if len(data) > cap or data.count(ENTRY_MARK) > self._max_members:
+            raise LimitExceeded(f"{self._name}: has more than {self._max_members:,} members")
+        return data
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a place."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place."""
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        """True: sources are regular files."""
+        return True
+
+    def close(self) -> None:
+        """Leave the file open: it is the source's."""
 
 
 def damaged(name: str, error: object) -> InputError:
@@ -40,13 +87,8 @@ class Archive:
         self._limits = limits
         self._packed_bytes = source.size_bytes
         self.n_bytes_read = 0
-        source.file.seek(0)
-        try:
-            self._zip = zipfile.ZipFile(source.file)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-            raise damaged(self.name, error) from None
+        self._zip = opened_zip(source, limits)
         self._members = {info.filename: info for info in self._zip.infolist()}
-        self._check_directory()
 
     def __enter__(self) -> Archive:
         return self
@@ -70,12 +112,17 @@ class Archive:
             raise InputError(f"{self.name}: damaged document (no {member!r} in it)")
         if info.flag_bits & _ENCRYPTED:
             raise InputError(f"{self.name}: has encrypted members", "save a copy without the password")
+        if info.compress_type not in METHODS:
+            raise InputError(
+                f"{self.name}: packed in a way that is not read (method {info.compress_type})",
+                "save it again, or pack it with the usual method (deflate)",
+            )
         try:
             with self._zip.open(info) as file:
                 while piece := file.read(PIECE_BYTES):
                     self._count(len(piece))
                     yield piece
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except _BROKEN as error:
             raise damaged(self.name, error) from None
 
     def read(self, member: str) -> bytes:
@@ -89,11 +136,6 @@ class Archive:
                 )
             pieces.append(piece)
         return b"".join(pieces)
-
-    def _check_directory(self) -> None:
-        """Refuse what the directory itself already shows to be too much."""
-        if len(self._members) > self._limits.zip_members:
-            raise LimitExceeded(f"{self.name}: has more than {self._limits.zip_members:,} members")
 
     def _count(self, n_bytes: int) -> None:
         """Add inflated bytes; raises LimitExceeded beyond the caps."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localctx.document.sniff import sniff
-from localctx.document.source import GZIP_MAGIC, display_name, open_path, os_errors
+from localctx.document.source import GZIP_MAGIC, is_open_pipe, open_path, os_errors
 from localctx.errors import LocalctxError
+from localctx.names import display_name
 
 __all__ = ["SkippedEntry", "walk"]
 
@@ -29,9 +30,13 @@ class SkippedEntry:
 def walk(path: str | os.PathLike[str]) -> Iterator[Path | SkippedEntry]:
     """Files under `path` whose content can be read, in order of their names; a file yields itself.
 
+    Hidden files and folders below `path` are passed over. A pipe that is named as /dev/fd/N yields itself.
     Links to folders are not followed, so there are no loops. Raises InputError when `path` is missing.
     """
     root = Path(path)
+    if is_open_pipe(root):
+        yield root
+        return
     with os_errors(display_name(root)):
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     yield from folder_entries(root) if is_folder else iter([file_entry(root)])
@@ -46,7 +51,7 @@ def folder_entries(folder: Path) -> Iterator[Path | SkippedEntry]:
         if isinstance(entry, SkippedEntry):
             yield entry
         elif not is_real_folder(current) and current != folder:
-            yield file_entry(current)
+            yield SkippedEntry(current, "hidden file") if is_hidden(current) else file_entry(current)
         else:
             try:
                 names = sorted(os.listdir(current), key=os.fsencode)  # noqa: PTH208 - names, not paths
@@ -64,13 +69,18 @@ def is_real_folder(path: Path) -> bool:
         return False
 
 
+def is_hidden(path: Path) -> bool:
+    """Whether the name asks to be passed over (settings and secrets: `.env`)."""
+    return path.name.startswith(".")
+
+
 def skipped_folder(path: Path) -> SkippedEntry | None:
     """Why a folder is not entered, if it is one that is not."""
     if not is_real_folder(path):
         return None
     if path.name in VERSION_CONTROL:
         return SkippedEntry(path, "folder of a version control system")
-    if path.name.startswith("."):
+    if is_hidden(path):
         return SkippedEntry(path, "hidden folder")
     if path.name in TOOL_FOLDERS:
         return SkippedEntry(path, "folder of a tool")

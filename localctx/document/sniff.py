@@ -9,6 +9,7 @@ from localctx._native import Utf8Index
 from localctx.document.archive import member_names
 from localctx.document.encodings import decode_small, mark_of, wide_pattern
 from localctx.document.formats import CODE_LANGUAGES, FORMATS, Format, format_for_extension
+from localctx.document.limits import Limits
 from localctx.document.source import GZIP_MAGIC, Source
 from localctx.errors import NoTextError, UnknownFormat
 
@@ -17,22 +18,29 @@ __all__ = ["HEAD_BYTES", "Sniffed", "refuse_known_binary", "sniff"]
 HEAD_BYTES = 1 << 16
 SUPPORTED = "supported: " + ", ".join(row.label for row in FORMATS.values()) + ", any of them in .gz"
 
-MAGICS: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"GIF8", "a GIF image"),
-    (0, b"II*\0", "a TIFF image"), (0, b"MM\0*", "a TIFF image"), (8, b"WEBP", "a WebP image"),
-    (8, b"WAVE", "a sound file"), (8, b"AVI ", "a video"), (4, b"ftyp", "a video or HEIC image"),
-    (0, b"OggS", "a sound or video file"), (0, b"ID3", "a sound file"), (0, b"fLaC", "a sound file"),
-    (0, b"\x1aE\xdf\xa3", "a video"), (0, b"\0\0\1\0", "an icon"), (0, b"8BPS", "a Photoshop image"),
+MAGICS: tuple[tuple[int, bytes, str], ...] = (  # no text begins with these
+    (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"II*\0", "a TIFF image"),
+    (0, b"MM\0*", "a TIFF image"), (0, b"\x1aE\xdf\xa3", "a video"), (0, b"\0\0\1\0", "an icon"),
     (0, b"SQLite format 3\0", "an SQLite database"), (0, b"\x7fELF", "a program"),
     (0, b"\xcf\xfa\xed\xfe", "a program"), (0, b"\xca\xfe\xba\xbe", "a program"), (0, b"\0asm", "a program"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"), (0, b"Rar!\x1a\x07", "a RAR archive"),
-    (0, b"\xfd7zXZ\0", "an xz archive"), (0, b"BZh", "a bzip2 archive"),
-    (0, b"\x28\xb5\x2f\xfd", "a zstd archive"), (257, b"ustar", "a tar archive"),
-    (0, b"!<arch>\n", "an ar archive or Debian package"), (0, b"\xed\xab\xee\xdb", "an RPM package"),
-    (0, b"GGUF", "a model file (GGUF)"), (0, b"PAR1", "a Parquet file"), (0, b"\x89HDF", "an HDF5 file"),
-    (0, b"\x93NUMPY", "a NumPy array"), (0, b"%!PS", "a PostScript file"), (0, b"AT&TFORM", "a DjVu file"),
-    (60, b"BOOKMOBI", "a Kindle book"), (0, b"{\\rtf", "an RTF document"), (0, b"wOF", "a font"),
-    (0, b"\0\1\0\0\0", "a font"), (0, b"OTTO", "a font"), (0, b"!BDN", "an Outlook mailbox"),
+    (0, b"\xfd7zXZ\0", "an xz archive"), (0, b"\x28\xb5\x2f\xfd", "a zstd archive"),
+    (0, b"\xed\xab\xee\xdb", "an RPM package"), (0, b"\x89HDF", "an HDF5 file"),
+    (0, b"\x93NUMPY", "a NumPy array"), (0, b"\0\1\0\0\0", "a font"),
+    (0, b"%!PS-Adobe-", "a PostScript file"), (0, b"{\\rtf1", "an RTF document"),
+)  # fmt: skip
+LETTER_MAGICS = tuple(  # letters that a text may begin with too: they count where control characters follow
+    (re.compile(pattern, re.S), label)
+    for pattern, label in (
+        (rb"GIF8[79]a", "a GIF image"), (rb"RIFF.{4}WEBP", "a WebP image"), (rb"RIFF.{4}WAVE", "a sound file"),
+        (rb"RIFF.{4}AVI ", "a video"), (rb".{4}ftyp", "a video or HEIC image"), (rb"8BPS", "a Photoshop image"),
+        (rb"OggS", "a sound or video file"), (rb"ID3", "a sound file"), (rb"fLaC", "a sound file"),
+        (rb"BZh[1-9]", "a bzip2 archive"), (rb".{257}ustar", "a tar archive"),
+        (rb"!<arch>\n", "an ar archive or Debian package"), (rb"GGUF", "a model file (GGUF)"),
+        (rb"PAR1", "a Parquet file"), (rb"%!PS", "a PostScript file"), (rb"AT&TFORM", "a DjVu file"),
+        (rb".{60}BOOKMOBI", "a Kindle book"), (rb"wOF[F2]", "a font"), (rb"OTTO", "a font"),
+        (rb"!BDN", "an Outlook mailbox"),
+    )
 )  # fmt: skip
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
@@ -42,12 +50,13 @@ ZIP_KINDS = (  # a member's name, or how it begins, and what the zip is then
     ("Index/", "an Apple iWork document"),
 )  # fmt: skip
 PDF_MARK = re.compile(rb"%PDF-\d")
-HTML_START = re.compile(
-    r"\s*(<\?xml[^>]{0,300}\?>\s*)?(<!--.{0,5000}?-->\s*)*<(!doctype\s+html|html|head|body|title)\b",
-    re.I | re.S,
+HTML_START = re.compile(r"<(!doctype\s+html|html|head|body|title)\b", re.I)
+MAIL_START = re.compile(  # two header lines, the first as mail programs write it
+    r"(Return-Path: \S*[<@]|Received: (from|by) |Delivered-To: \S+@|MIME-Version: \d|DKIM-Signature: \S|"
+    r"ARC-[\w-]+: \S)[^\n]*\n([ \t][^\n]*\n)*[\w-]+: ",
+    re.I,
 )
-MAIL_START = re.compile(r"(Return-Path|Received|Delivered-To|MIME-Version|DKIM-Signature|ARC-[\w-]+): ", re.I)
-CONTROLS = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
+CONTROLS = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
 UNSUPPORTED_EXTENSIONS = {"eml": "an e-mail message", "mbox": "a mailbox"}
 
 
@@ -60,23 +69,26 @@ class Sniffed:
     notices: tuple[str, ...] = ()
 
 
-def sniff(source: Source) -> Sniffed:
-    """The format of an opened (and, if need be, inflated) file. Raises UnknownFormat, NoTextError."""
+def sniff(source: Source, limits: Limits | None = None) -> Sniffed:
+    """The format of an opened (and, if need be, inflated) file.
+
+    Raises UnknownFormat, NoTextError, InputError (damaged archive), LimitExceeded.
+    """
     head = source.head(HEAD_BYTES)
     if not head:
         raise NoTextError(f"{source.name}: is empty")
-    name = sniff_name(head, source)
+    name = sniff_name(head, source, limits or Limits())
     if name is not None:
         return named(name, source)
     return sniff_text(head, source)
 
 
-def sniff_name(head: bytes, source: Source) -> str | None:
+def sniff_name(head: bytes, source: Source, limits: Limits) -> str | None:
     """The name of a format that is told by its first bytes; None for text. Raises UnknownFormat."""
     if is_pdf(head, source.extension):
         return "pdf"
     if head.startswith(ZIP_MAGICS):
-        return sniff_zip(source)
+        return sniff_zip(source, limits)
     refuse_known_binary(head, source.name)
     return None
 
@@ -86,7 +98,7 @@ def is_pdf(head: bytes, extension: str) -> bool:
     found = PDF_MARK.search(head, 0, 1024 + 6)
     if found is None:
         return False
-    return found.start() == 0 or extension == "pdf" or b" obj" in head
+    return found.start() == 0 or extension == "pdf" or n_controls(head) > 0
 
 
 def refuse_known_binary(head: bytes, name: str) -> None:
@@ -102,15 +114,19 @@ def refuse_known_binary(head: bytes, name: str) -> None:
     for offset, magic, label in MAGICS:
         if head.startswith(magic, offset):
             raise UnknownFormat(f"{name}: is {label}", SUPPORTED)
+    if n_controls(head):
+        for pattern, label in LETTER_MAGICS:
+            if pattern.match(head):
+                raise UnknownFormat(f"{name}: is {label}", SUPPORTED)
     if head.startswith(GZIP_MAGIC):
         raise UnknownFormat(f"{name}: is a gzip file inside a gzip file", "unpack it once")
     if head.startswith(b"MZ") and b"PE\0\0" in head[:4096]:
         raise UnknownFormat(f"{name}: is a program", SUPPORTED)
 
 
-def sniff_zip(source: Source) -> str:
+def sniff_zip(source: Source, limits: Limits) -> str:
     """The name of the document format that a zip's members make. Raises UnknownFormat."""
-    members = member_names(source)
+    members = member_names(source, limits)
     if "word/document.xml" in members or any(name.startswith("word/document") for name in members):
         return "docx"
     if "ppt/presentation.xml" in members:
@@ -134,13 +150,30 @@ def sniff_text(head: bytes, source: Source) -> Sniffed:
     hinted = format_for_extension(extension)
     if hinted is not None and hinted.name in ("code", "markdown"):
         return Sniffed(hinted, CODE_LANGUAGES.get(extension))
-    if HTML_START.match(text) or (hinted is FORMATS["html"] and "<" in text):
+    if starts_as_html(text) or (hinted is FORMATS["html"] and "<" in text):
         return named("html", source)
     if text.lstrip().startswith("<?xml") or (hinted is FORMATS["xml"] and text.lstrip().startswith("<")):
         return named("xml", source)
     if hinted is not None and hinted.is_text:
         return Sniffed(hinted)
     return code_by_first_line(text) or named("text", source)
+
+
+def starts_as_html(text: str) -> bool:
+    """Whether a page begins here, after an XML declaration and comments perhaps."""
+    at = skip_spaces(text, 0)
+    if text.startswith("<?xml", at):
+        at = skip_spaces(text, text.find("?>", at) + 2 if "?>" in text[at:] else len(text))
+    while text.startswith("<!--", at) and (end := text.find("-->", at + 4)) >= 0:
+        at = skip_spaces(text, end + 3)
+    return HTML_START.match(text, at) is not None
+
+
+def skip_spaces(text: str, at: int) -> int:
+    """Where the white space that begins at `at` ends."""
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
 
 
 def code_by_first_line(text: str) -> Sniffed | None:
@@ -164,19 +197,24 @@ def named(name: str, source: Source) -> Sniffed:
     return Sniffed(row, notices=(f"named .{source.extension}, but its content is {what}: read as that",))
 
 
+def n_controls(head: bytes) -> int:
+    """How many NULs and other control characters that no text holds there are."""
+    return len(head) - len(head.translate(None, CONTROLS))
+
+
 def is_binary(head: bytes, is_whole: bool) -> bool:
     """Whether the bytes are no text in any encoding."""
     if mark_of(head) is not None or wide_pattern(head) is not None:
         return False
-    n_controls = len(head) - len(head.translate(None, CONTROLS))
+    n_other = n_controls(head) - head.count(0)
     index = Utf8Index()
     if index.feed(head) and (index.finish() or not is_whole):
-        return head.count(0) > 0.3 * len(head) or n_controls > 0.1 * len(head)
-    if n_controls + head.count(0) == 0:
+        return head.count(0) > 0.3 * len(head) or n_other > 0.1 * len(head)
+    if n_controls(head) == 0:
         return False
     import chardet
 
     guess = chardet.detect(head, max_bytes=len(head))["encoding"]
     if guess is not None and guess.lower().startswith("utf-"):
         return False
-    return guess is None or 0 in head or n_controls > 0.05 * len(head)
+    return guess is None or 0 in head or n_other > 0.05 * len(head)

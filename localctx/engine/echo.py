@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from localctx._native import AbortFlag
-from localctx.engine.generation import BatchContext
+from localctx.engine.batch_context import BatchContext
 from localctx.engine.limits import check_context_size
 from localctx.engine.schedule import Scheduler, Slice
 from localctx.engine.thinking import ThinkingSplitter
@@ -183,6 +183,8 @@ def _new_splitter(thinking_open: bool) -> ThinkingSplitter:
 
 class EchoContext(BatchContext):
     """A Context over lists of token ids."""
+
+    notices: tuple[str, ...] = ()
 
     def __init__(self, reply: Reply, n_ctx: int, n_seq: int) -> None:
         stop = AbortFlag()

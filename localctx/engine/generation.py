@@ -5,13 +5,10 @@ One step reads schedule → evaluate → sample → emit; the plan is schedule.p
 
 from __future__ import annotations
 
-import inspect
-import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
@@ -19,10 +16,9 @@ from localctx._native import AbortFlag
 from localctx.engine.schedule import Copy, Drop, Scheduler, Slice, Work
 from localctx.engine.stopping import TextStream
 from localctx.engine.thinking import ThinkingSplitter
-from localctx.errors import LocalctxError, UsageError
 from localctx.values import FinishReason, Piece, Progress, Request, Sampling
 
-__all__ = ["BatchContext", "Decoder", "Generation", "NewSplitter", "check_requests"]
+__all__ = ["Decoder", "Generation", "NewSplitter"]
 
 NewSplitter = Callable[[bool], ThinkingSplitter]
 """Makes the splitter of one answer; the argument says that the prompt left a thinking block open."""
@@ -60,21 +56,6 @@ class Decoder(Protocol):
         """Free the cache."""
 
 
-def check_requests(requests: Sequence[Request], n_ctx: int) -> None:
-    """Raises UsageError for a request that can never run in n_ctx cells."""
-    for number, request in enumerate(requests):
-        n_prompt = len(request.prompt.tokens)
-        if n_prompt + 1 > n_ctx:
-            raise UsageError(
-                f"prompt of {n_prompt:,} tokens, context of {n_ctx:,}: it does not fit (request {number})",
-                f"--ctx {n_prompt + request.sampling.max_tokens} or more, or fewer tokens of text",
-            )
-        if n_prompt < 1:
-            raise UsageError(f"empty prompt (request {number})")
-        if request.sampling.max_tokens < 1:
-            raise UsageError(f"max_tokens = {request.sampling.max_tokens} (request {number})", "at least 1")
-
-
 @dataclass(slots=True)
 class _Answer:
     """The output of one request so far."""
@@ -85,10 +66,14 @@ class _Answer:
     splitter: ThinkingSplitter
     n_evaluated: int = 0
     n_generated: int = 0
+    is_finished: bool = False
 
 
 class Generation:
-    """One generate() call. Iterate run(); close() in any case, it leaves the cache usable."""
+    """One generate() call. Iterate run(); close() in any case, it leaves the cache usable.
+
+    After close(), hand_out() gives the pieces that run() had still to give: every request gets its last one.
+    """
 
     def __init__(
         self,
@@ -103,6 +88,7 @@ class Generation:
         self._answers: list[_Answer] = []
         self._open: set[int] = set()  # sequences that have a sampler
         self._in_flight = False
+        self._ready: deque[Piece] = deque()
         scheduler.abandon()  # an interruption may have left requests behind
         for number, request in enumerate(requests):
             tokens = np.array(request.prompt.tokens, np.int32)
@@ -125,11 +111,21 @@ class Generation:
             n_done += self._count_prompt_tokens(batch)
             if on_prefill is not None and n_done != before:
                 on_prefill(n_done, n_prompt)
-            yield from self._collect(batch)
-        yield from self._cancel_rest()
+            self._collect(batch)
+            yield from self.hand_out()
+        for number, sequence in self._scheduler.running():
+            self._finish(number, sequence, "cancelled", "")
+        self._cancel_rest()
+        yield from self.hand_out()
+
+    def hand_out(self) -> Iterator[Piece]:
+        """The pieces that are ready, each once."""
+        while self._ready:
+            yield self._ready.popleft()
 
     def close(self) -> None:
         """End what is still open. After an interruption in mid-step the whole cache is emptied."""
+        self._cancel_rest()
         for sequence in list(self._open):
             self._end(sequence)
         if self._in_flight:
@@ -137,7 +133,6 @@ class Generation:
                 self._decoder.drop(sequence, 0)
             self._scheduler.reset()
             self._in_flight = False
-        self._scheduler.abandon()
 
     # --- the steps ---------------------------------------------------------------------------------
 
@@ -177,23 +172,18 @@ class Generation:
                 n += len(piece.tokens)
         return n
 
-    def _collect(self, batch: Sequence[Slice]) -> Iterator[Piece]:
-        """Sample every sequence whose last token is evaluated, and emit its text."""
+    def _collect(self, batch: Sequence[Slice]) -> None:
+        """Sample every sequence whose last token is evaluated, and make its text ready."""
         request_of = {sequence: request for request, sequence in self._scheduler.running()}
         row = -1
-        pieces: list[Piece] = []
         for part in batch:
             row += len(part.tokens)
-            if not part.sample:
-                continue
-            number = request_of[part.sequence]
-            piece = self._next_piece(number, part.sequence, self._decoder.sample(part.sequence, row))
-            if piece is not None:
-                pieces.append(piece)
-        yield from pieces  # sampled first: the caller may take its time, or never come back
+            if part.sample:
+                token = self._decoder.sample(part.sequence, row)
+                self._take(request_of[part.sequence], part.sequence, token)
 
-    def _next_piece(self, number: int, sequence: int, token: int | None) -> Piece | None:
-        """Account for the sampled token; None when it gives nothing to show yet."""
+    def _take(self, number: int, sequence: int, token: int | None) -> None:
+        """Account for the sampled token."""
         answer = self._answers[number]
         if token is None:
             return self._finish(number, sequence, "stop", "")
@@ -205,11 +195,11 @@ class Generation:
             return self._finish(number, sequence, "length", text)
         self._scheduler.sampled(sequence, token)
         shown, thought = answer.splitter.feed(text)
-        if not shown and not thought:
-            return None
-        return Piece(number, shown, thought, None, answer.n_evaluated, answer.n_generated)
+        if shown or thought:
+            self._ready.append(Piece(number, shown, thought, None, answer.n_evaluated, answer.n_generated))
+        return None
 
-    def _finish(self, number: int, sequence: int | None, reason: FinishReason, text: str) -> Piece:
+    def _finish(self, number: int, sequence: int | None, reason: FinishReason, text: str) -> None:
         """Close one answer: what the streams held back comes out."""
         answer = self._answers[number]
         if sequence is not None:
@@ -218,107 +208,25 @@ class Generation:
         text += answer.stream.finish()
         shown, thought = answer.splitter.feed(text)
         last_shown, last_thought = answer.splitter.finish()
-        return Piece(
-            number,
-            shown + last_shown,
-            thought + last_thought,
-            reason,
-            answer.n_evaluated,
-            answer.n_generated,
+        answer.is_finished = True
+        self._ready.append(
+            Piece(
+                number,
+                shown + last_shown,
+                thought + last_thought,
+                reason,
+                answer.n_evaluated,
+                answer.n_generated,
+            )
         )
 
-    def _cancel_rest(self) -> Iterator[Piece]:
-        running = self._scheduler.running()
-        pieces = [self._finish(number, sequence, "cancelled", "") for number, sequence in running]
-        pieces += [self._finish(number, None, "cancelled", "") for number in self._scheduler.abandon()]
-        yield from pieces
+    def _cancel_rest(self) -> None:
+        """The last pieces of the requests that never got one, whatever the scheduler thinks of them."""
+        self._scheduler.abandon()
+        for number, answer in enumerate(self._answers):
+            if not answer.is_finished:
+                self._finish(number, None, "cancelled", "")
 
     def _end(self, sequence: int) -> None:
         self._open.discard(sequence)
         self._decoder.end(sequence)
-
-
-class BatchContext:
-    """A values.Context on a Decoder: the limits, cancelling and closing that all engines share."""
-
-    def __init__(
-        self, decoder: Decoder, scheduler: Scheduler, stop: AbortFlag, new_splitter: NewSplitter
-    ) -> None:
-        """`stop` is the flag that the decoder's evaluate() obeys too."""
-        self._decoder = decoder
-        self._scheduler = scheduler
-        self._stop = stop
-        self._new_splitter = new_splitter
-        self._current: weakref.ref[Generator[Piece, None, None]] | None = None
-        self._closed = False
-
-    @property
-    def n_ctx(self) -> int:
-        """Cells of the cache that may be used."""
-        return self._scheduler.n_ctx
-
-    @property
-    def n_seq(self) -> int:
-        """Sequences decoded side by side."""
-        return self._scheduler.n_seq
-
-    def generate(self, requests: Sequence[Request], on_prefill: Progress | None = None) -> Iterator[Piece]:
-        """See values.Context. Errors are raised here, before the first piece is asked for; an earlier
-        generate() that was left half-way is ended. Ctrl-C stops it soon: KeyboardInterrupt comes out, or,
-        where the program's own handler does not raise, the pieces end with "cancelled".
-        """
-        if self._closed:
-            raise LocalctxError("the context is closed")
-        check_requests(requests, self.n_ctx)
-        self._end_current()
-        self._stop.clear()
-        generator = self._run(requests, on_prefill)
-        self._current = weakref.ref(generator)
-        return generator
-
-    def _run(self, requests: Sequence[Request], on_prefill: Progress | None) -> Generator[Piece, None, None]:
-        generation = Generation(self._decoder, self._scheduler, requests, self._new_splitter)
-        with _watching_sigint(self._stop):
-            try:
-                yield from generation.run(self._stop, on_prefill)
-            finally:
-                generation.close()
-
-    def _end_current(self) -> None:
-        current = self._current() if self._current is not None else None
-        if current is None:
-            return
-        if inspect.getgeneratorstate(current) == inspect.GEN_RUNNING:
-            raise LocalctxError("the context is generating in another thread", "wait, or cancel() it first")
-        current.close()
-
-    def cancel(self) -> None:
-        """End every open request with finish_reason "cancelled"; safe from any thread."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """Free the cache; again is harmless. Raises LocalctxError while another thread generates."""
-        if not self._closed:
-            self._end_current()
-            self._closed = True
-            self._decoder.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.close()
-
-
-@contextmanager
-def _watching_sigint(flag: AbortFlag) -> Iterator[None]:
-    """Let Ctrl-C set the flag at once; only one context at a time can have that, the first one keeps it."""
-    try:
-        flag.watch_sigint()
-    except RuntimeError:  # another context watches: this one still ends by KeyboardInterrupt between batches
-        yield
-        return
-    try:
-        yield
-    finally:
-        flag.unwatch_sigint()

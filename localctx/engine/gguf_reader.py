@@ -17,6 +17,7 @@ from typing import IO, TypeAlias
 from localctx.engine.ggml_types import TYPE_SIZES
 from localctx.engine.lookalikes import describe
 from localctx.errors import ModelError
+from localctx.names import display_name
 
 __all__ = ["LazyArray", "RawHeader", "Scalar", "TensorInfo", "Value", "display", "read_raw"]
 
@@ -88,7 +89,7 @@ class RawHeader:
 
 def display(path: Path) -> str:
     """The path as it may be printed, whatever bytes its name holds."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return display_name(path)
 
 
 def read_raw(path: Path) -> RawHeader:

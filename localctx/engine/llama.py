@@ -18,9 +18,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from localctx._native import AbortFlag
+from localctx.engine.batch_context import BatchContext
 from localctx.engine.devices import Device, backends, devices
 from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require
-from localctx.engine.generation import BatchContext
 from localctx.engine.gguf import GGUFHeader, chat_template, display
 from localctx.engine.gguf import open_model as open_header
 from localctx.engine.limits import check_context_size, spin_count, usable_cpus
@@ -351,8 +351,6 @@ class LlamaContext(BatchContext):
         stop = AbortFlag()
         handle, log = _new_context(model, n_ctx, n_seq, stop)
         self._model = model
-        self.notices = notices
-        self.n_ctx_requested = n_ctx
         self.n_ctx_effective = int(lib.llama_n_ctx(handle))
         self.rope = _rope_in_force(model, log.text)
         decoder = LlamaDecoder(lib, handle, model.vocab, stop, _n_batch(model.options))
@@ -363,6 +361,7 @@ class LlamaContext(BatchContext):
             Scheduler(min(n_ctx, self.n_ctx_effective), n_seq, reuse=model.can_reuse),
             stop,
             lambda is_open: ThinkingSplitter(tags.open, tags.close, is_open, tags.dropped),
+            notices,
         )
 
     def close(self) -> None:

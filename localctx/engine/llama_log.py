@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from localctx._native import ignore_log_address
+
 __all__ = ["LoadLog", "logged", "silence"]
 
 _LOG_ERROR, _LOG_CONTINUED = 4, 5  # enum ggml_log_level (the comment in llama_cpp._logger is out of date)
@@ -20,8 +22,7 @@ _lock = threading.Lock()
 
 def silence(lib: Any) -> None:
     """Send llama.cpp's log to a C function that ignores it."""
-    ignore = ctypes.cast(lib._lib.llama_max_devices, lib.llama_log_callback)
-    lib.llama_log_set(ignore, ctypes.c_void_p(0))
+    lib.llama_log_set(lib.llama_log_callback(ignore_log_address), ctypes.c_void_p(0))
 
 
 class LoadLog:

@@ -71,8 +71,8 @@ _METHODS: tuple[tuple[type, frozenset[str]], ...] = (
     (bytes, _names("")),
 )
 _FILTERS = _names(
-    """abs batch capitalize count d default dictsort first float groupby int items last length lower map
-    max min reject rejectattr reverse round select selectattr slice sort title trim truncate unique upper
+    """abs batch capitalize count d default dictsort first float groupby items last length lower map
+    max min reject rejectattr reverse round select selectattr slice sort title truncate unique upper
     wordcount"""
 )
 _COMPARING = _names("dictsort groupby max min sort unique")

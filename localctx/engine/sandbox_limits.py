@@ -10,9 +10,10 @@ import json
 import re
 import threading
 from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
-from itertools import islice
+from string import Formatter
 from typing import Any
 
+from jinja2.filters import do_int
 from jinja2.runtime import Undefined
 
 from localctx.errors import ModelError
@@ -45,7 +46,12 @@ _MAX_EXPONENT = 128
 _CHARS_PER_ITEM = 16
 _CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 _PLAIN = (int, float, type(None), Undefined, range)
-_WIDTH = re.compile(r"[0-9]{4,}|\*|:[^}]*\{")
+_MAX_STRIPPED = 256  # characters of a set to strip: each is looked for at every character of the text
+_MAX_BACKWARD = 10_000_000  # length times length of a search from the right, which is not linear
+_MAX_WIDTH_DIGITS = 3
+_MAX_FLOAT_CHARS = 330  # "%f" of the largest float
+_MAX_MARGIN = 16  # characters of an indent or a separator in JSON
+_BITS_PER_ITEM = 32
 
 
 class TemplateError(ModelError):
@@ -100,6 +106,8 @@ def weigh(value: Any, printing: bool = False) -> int:
         weight += 1
         if isinstance(item, str):
             weight += len(item) // _CHARS_PER_ITEM
+        elif isinstance(item, int):
+            weight += item.bit_length() // _BITS_PER_ITEM
         elif isinstance(item, dict):
             open_values += item.keys()
             open_values += item.values()
@@ -166,19 +174,39 @@ def _modulo(left: Any, right: Any) -> Any:
 
 
 def _check_format(template: str, sign: str, arguments: Iterable[Any]) -> None:
-    """Refuses wide or computed field widths, and fields times argument sizes beyond the cap."""
-    if _WIDTH.search(template):
+    """Refuses wide or computed field widths, and fields times argument sizes beyond the cap.
+
+    Every number in the template counts as a width: a few are none, but no width is missed.
+    """
+    digits = re.findall("[0-9]+", template)
+    if "*" in template or any(len(run) > _MAX_WIDTH_DIGITS for run in digits):
         raise too_large("a wide or computed field")
-    size = sum(weigh(argument, printing=True) for argument in arguments) * _CHARS_PER_ITEM
-    _check_chars(len(template) + template.count(sign) * size)
+    if sign == "{" and any("{" in (field[2] or "") for field in Formatter().parse(template)):
+        raise too_large("a wide or computed field")
+    size = sum(_chars_of(argument) for argument in arguments)
+    _check_chars(len(template) + template.count(sign) * size + sum(map(int, digits)))
+
+
+def _chars_of(argument: Any) -> int:
+    """The most characters that one field makes of it, widths apart."""
+    values = argument.values() if isinstance(argument, dict) else argument
+    values = values if isinstance(values, Iterable) and not isinstance(values, str) else (argument,)
+    weight = weigh(argument, printing=True)
+    is_float = any(isinstance(value, float) for value in values)
+    return weight * _CHARS_PER_ITEM + (_MAX_FLOAT_CHARS if is_float else 0)
 
 
 def join(separator: Any, values: Iterable[Any]) -> str:
     """The values' texts with the separator between them."""
-    texts = [text_of(value) for value in islice(values, MAX_ITEMS + 1)]
+    between, n_chars = text_of(separator), 0
+    texts: list[str] = []
+    for value in values:
+        texts.append(text_of(value))
+        n_chars += len(texts[-1]) + len(between)
+        if n_chars > MAX_CHARS or len(texts) > MAX_ITEMS:
+            break
     _check_items(len(texts))
-    between = text_of(separator)
-    _check_chars(sum(map(len, texts)) + len(between) * len(texts))
+    _check_chars(n_chars)
     return between.join(texts)
 
 
@@ -190,6 +218,18 @@ def _replace(text: Any, old: Any, new: Any, count: Any = None) -> str:
     return str(text).replace(old, new, limit)
 
 
+def _strip(text: str, name: str, characters: Any = None) -> str:
+    if isinstance(characters, str) and len(characters) > _MAX_STRIPPED:
+        raise too_large(f"a set of {len(characters):,} characters to strip")
+    stripped: str = getattr(text, name)(characters)
+    return stripped
+
+
+def _check_backward(text: str, name: str, wanted: Any) -> None:
+    if isinstance(wanted, str) and len(text) * len(wanted) > _MAX_BACKWARD:
+        raise too_large(f"a {name} of {len(wanted):,} characters in {len(text):,}")
+
+
 def call_method(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a built-in value, sizes checked first."""
     weigh(owner)
@@ -199,8 +239,12 @@ def call_method(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
             return join(owner, *args)
         if name == "replace":
             return _replace(owner, *args)
+        if name in ("strip", "lstrip", "rstrip"):
+            return _strip(owner, name, *args)
         if name in ("center", "ljust", "rjust", "zfill"):
             _check_chars(int(args[0]) if args else 0)
+        elif name in ("rfind", "rindex", "rsplit", "rpartition"):
+            _check_backward(owner, name, args[0] if args else kwargs.get("sep"))
         elif name == "format":
             _check_format(owner, "{", (*args, *kwargs.values()))
             return None  # the sandbox's own wrapper runs it
@@ -220,8 +264,23 @@ BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
     weigh(value)
-    known = {name: options[name] for name in ("separators", "sort_keys") if name in options}
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **known)
+    separators = options.get("separators")
+    margins = [indent if isinstance(indent, str) else " " * int(indent or 0), *(separators or ())]
+    if any(len(margin) > _MAX_MARGIN for margin in margins):
+        raise too_large("JSON with a wide indent or separator")
+    encoder = json.JSONEncoder(
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=bool(options.get("sort_keys", False)),
+    )
+    return join("", encoder.iterencode(value)) if indent is not None else encoder.encode(value)
+
+
+def _int(value: Any, default: int = 0, base: int = 10) -> int:
+    number: int = do_int(value, default, base)
+    _check_bits(number.bit_length() if isinstance(number, int) else 0)
+    return number
 
 
 def _indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
@@ -263,6 +322,7 @@ OWN_FILTERS: dict[str, Callable[..., Any]] = {
     "escape": lambda value: html.escape(text_of(value)),
     "format": _format,
     "indent": _indent,
+    "int": _int,
     "join": lambda values, d="", attribute=None: join(d, _attributes(values, attribute)),
     "replace": _replace,
     "list": _list,
@@ -270,6 +330,7 @@ OWN_FILTERS: dict[str, Callable[..., Any]] = {
     "string": text_of,
     "sum": _sum,
     "tojson": _to_json,
+    "trim": lambda value, chars=None: _strip(text_of(value), "strip", chars),
 }
 
 

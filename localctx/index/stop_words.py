@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-__all__ = ["ASKING_PAIRS", "EVERY_STOP_WORD", "likely_language", "stop_words"]
+__all__ = ["ASKING_PAIRS", "EVERY_STOP_WORD", "likely_language", "stop_word_counts", "stop_words"]
 
 SAMPLE_WORDS = 500
 
@@ -88,11 +88,17 @@ def likely_language(words: Iterable[str]) -> tuple[str, int]:
 
     ("en", 0) when there are none.
     """
+    counts = stop_word_counts(words)
+    language = max(counts, key=lambda language: (counts[language], language == "en"))
+    return language, counts[language]
+
+
+def stop_word_counts(words: Iterable[str]) -> dict[str, int]:
+    """How many of the first 500 `words` (folded) are stop words, by language."""
     counts = dict.fromkeys(_SETS, 0)
     for word in itertools.islice(words, SAMPLE_WORDS):
         if word not in EVERY_STOP_WORD:
             continue
         for language, members in _SETS.items():
             counts[language] += word in members
-    language = max(counts, key=lambda language: (counts[language], language == "en"))
-    return language, counts[language]
+    return counts

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from localctx.engine.gguf import display
 from localctx.errors import ModelError, NotYetAvailable, UsageError
+from localctx.names import display_name
 from localctx.registry.manifest import Manifest, find_manifest, manifests
 from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, hub_files, is_file, models_dir
 from localctx.settings import nearest
@@ -52,12 +53,12 @@ def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) ->
         return _from_path(expand(spec))
     for path in ggufs_in(folder):
         if spec in (path.name, path.stem):
-            return ResolvedModel(first_file(path), None, path.stem)
+            return ResolvedModel(first_file(path), None, display_name(path.stem))
     if spec in _names_here():
         return _from_path(Path(spec))
     known = [item.name for item in manifests()] + [path.stem for path in ggufs_in(folder)]
     raise UsageError(
-        f"unknown model {_shown(spec)!r}{nearest(spec.lower(), known)}", f"{_LIST}; or give a path"
+        f"unknown model {display_name(spec)!r}{nearest(spec.lower(), known)}", f"{_LIST}; or give a path"
     )
 
 
@@ -138,7 +139,7 @@ def _from_hub(spec: str, cache: Path) -> ResolvedModel:
     if path is None:
         what = f"{wanted} of {repo}" if wanted else repo
         raise NotYetAvailable(
-            f"{_shown(what)} is not in the Hugging Face cache, and downloading is not available yet",
+            f"{display_name(what)} is not in the Hugging Face cache, and downloading is not available yet",
             "download it with another tool (it is found there then), or pass --model PATH",
         )
     return ResolvedModel(first_file(path), None, repo.split("/")[1])
@@ -159,7 +160,8 @@ def _only(found: dict[str, Path], repo: str) -> Path | None:
     if len(models) > 1:
         names = ", ".join(sorted(display(Path(path.name)) for path in models)[:5])
         raise UsageError(
-            f"{repo} has several models in the cache: {names}", f"write hf:{repo}:FILE or :QUANT"
+            f"{display_name(repo)} has several models in the cache: {names}",
+            f"write hf:{display_name(repo)}:FILE or :QUANT",
         )
     return next(iter(models), None)
 
@@ -178,8 +180,3 @@ def _looks_like_path(spec: str) -> bool:
     """Whether the spelling can only be a path."""
     separators = [item for item in (os.sep, os.altsep) if item]
     return spec[0] in ".~" or spec.lower().endswith(".gguf") or any(item in spec for item in separators)
-
-
-def _shown(text: str) -> str:
-    """Text from the command line for a message: surrogate escapes become visible bytes."""
-    return os.fsencode(text).decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""What a running verb tells its caller, in order: Overview, Planned, SectionDone, Text, Finished.
+"""What a running verb tells its caller, in order: Overview, Planned, SectionDone, Text, Replaced, Finished.
 
 A renderer shows them, a program may ignore all but the last. Progress goes to a listener instead, since it
 must be told while a step is still computing.
@@ -21,6 +21,7 @@ __all__ = [
     "Overview",
     "Planned",
     "Progress",
+    "Replaced",
     "SectionDone",
     "Text",
     "ignore_progress",
@@ -37,7 +38,6 @@ class Overview:
     n_tokens_estimate: int
     language: str | None
     outline: tuple[Section, ...]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,20 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """The text told so far does not stand: the document does not support it. `text` is the answer now."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The answer, complete. Always the last event."""
 
     answer: Answer
 
 
-Event: TypeAlias = Overview | Planned | SectionDone | Notice | Text | Finished
+Event: TypeAlias = Overview | Planned | SectionDone | Notice | Text | Replaced | Finished
 Listener: TypeAlias = Callable[[Progress], None]
 
 

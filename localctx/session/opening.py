@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from localctx.document import Document
 from localctx.index import LexicalIndex
 from localctx.session.answer import DocumentCoverage, Timings
-from localctx.session.events import Listener, Overview, Progress
+from localctx.session.events import Event, Notice, Overview, Progress
 from localctx.session.reading import Reading
-from localctx.values import Block, Coverage, Model
+from localctx.session.run import Run
+from localctx.values import Block, Coverage
 
 __all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed"]
 
@@ -32,52 +32,62 @@ def timed(timings: Timings, field: str) -> Iterator[None]:
         setattr(timings, field, getattr(timings, field) + (time.perf_counter() - started) * 1000)
 
 
-def introduce(readings: Sequence[Reading], model: Model) -> Iterator[Overview]:
-    """One Overview a document, before it is read whole."""
-    for reading in readings:
+def introduce(run: Run) -> Iterator[Event]:
+    """One Overview a document and its warnings, before it is read whole."""
+    for notice in run.model.info.notices:
+        yield Notice(notice)
+    for reading in run.readings:
         document = reading.document
         yield Overview(
             source=document.source,
             format=document.format,
             n_pages=len(document.pages),
-            n_tokens_estimate=reading.estimate_tokens(model.tokenize),
+            n_tokens_estimate=reading.estimate_tokens(run.model.tokenize),
             language=document.language,
             outline=document.sections,
-            warnings=document.warnings,
         )
+        for warning in document.warnings:
+            yield run.warn(warning)
 
 
-def read_all(readings: Sequence[Reading], model: Model, listen: Listener) -> None:
+def read_all(run: Run) -> None:
     """Cut and count every document."""
-    for reading in readings:
-        for _ in _blocks(reading, model, listen):
+    for reading in run.readings:
+        for _ in _blocks(run, reading):
             pass
+        _note_seams(run, reading)
 
 
-def index_all(readings: Sequence[Reading], model: Model, listen: Listener) -> LexicalIndex:
+def index_all(run: Run) -> LexicalIndex:
     """Cut and count every document into one lexical index; block numbers run through all documents."""
 
     def numbered() -> Iterator[Block]:
         index = 0
-        for reading in readings:
-            for block in _blocks(reading, model, listen):
+        for reading in run.readings:
+            for block in _blocks(run, reading):
                 yield replace(block, index=index)
                 index += 1
+            _note_seams(run, reading)
 
-    languages = {reading.document.language for reading in readings}
+    languages = {reading.document.language for reading in run.readings}
     return LexicalIndex.build(numbered(), language=languages.pop() if len(languages) == 1 else None)
 
 
-def _blocks(reading: Reading, model: Model, listen: Listener) -> Iterator[Block]:
+def _blocks(run: Run, reading: Reading) -> Iterator[Block]:
     total = reading.document.text.n_code_points
-    for block in reading.read(model.tokenize):
+    for block in reading.read(run.model.tokenize):
         if block.index % BLOCKS_PER_REPORT == 0:
-            listen(Progress("reading", block.end, total, "characters"))
+            run.listen(Progress("reading", block.end, total, "characters"))
         yield block
 
 
+def _note_seams(run: Run, reading: Reading) -> None:
+    if reading.seam_warning is not None:
+        run.warnings.append(reading.seam_warning)
+
+
 def sum_coverage(
-    documents: Sequence[Document], coverages: Sequence[Coverage]
+    readings: Sequence[Reading], coverages: Sequence[Coverage]
 ) -> tuple[Coverage, tuple[DocumentCoverage, ...]]:
     """The total over all documents, and each document's own."""
     if len(coverages) == 1:
@@ -90,5 +100,8 @@ def sum_coverage(
         pages_total=sum(c.pages_total for c in coverages),
         replaced_characters=sum(c.replaced_characters for c in coverages),
     )
-    each = tuple(DocumentCoverage(d.source, c) for d, c in zip(documents, coverages, strict=True))
+    each = tuple(
+        DocumentCoverage(reading.document.source, coverage)
+        for reading, coverage in zip(readings, coverages, strict=True)
+    )
     return total, each

@@ -14,7 +14,7 @@ from localctx.session.citing import cite
 from localctx.session.parts import Part, join_pages
 from localctx.values import Citation, FinishReason
 
-__all__ = ["Point", "accept", "key_point", "merge_groups", "render", "spread_pages"]
+__all__ = ["Point", "accept", "best_cited", "key_point", "merge_groups", "render", "spread_pages"]
 
 KEPT_SHARE = 0.75
 """Share of a rewrite's content words that its sentence must hold."""
@@ -29,8 +29,9 @@ _NEGATION = regex.compile(
 class Point:
     """One point of a summary: a key sentence until a rewrite of it is accepted.
 
-    source_text: what it may say · section: the outermost heading it stands under, unique in its document ·
-    title: all its headings · pages: first and last page of what it stands for · citation: the key sentence.
+    source_text: what it may say · document: the ordinal of its document · section: the outermost heading it
+    stands under · title: all its headings · pages: first and last page of what it stands for · citation: the
+    key sentence.
     """
 
     text: str
@@ -40,7 +41,12 @@ class Point:
     pages: tuple[str, str] | None
     citation: Citation
     language: str = "en"
-    rewritten: bool = False
+    document: int = 0
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """What points under one heading have in common."""
+        return self.document, self.section
 
 
 def key_point(part: Part, focus: str | None) -> Point:
@@ -56,7 +62,9 @@ def key_point(part: Part, focus: str | None) -> Point:
         span, score = (start, min(end, start + 300)), 0.0
     citation = cite(document, *span, score)
     sentence = " ".join(citation.quote.split())
-    return Point(sentence, sentence, part.section, part.title, part.pages, citation, language)
+    return Point(
+        sentence, sentence, part.section, part.title, part.pages, citation, language, part.reading.ordinal
+    )
 
 
 def accept(point: Point, rewrite: str, finish_reason: FinishReason) -> Point:
@@ -74,49 +82,46 @@ def accept(point: Point, rewrite: str, finish_reason: FinishReason) -> Point:
         return point
     if bool(_NEGATION.search(text)) != bool(_NEGATION.search(source)):
         return point
-    return replace(point, text=text, rewritten=True)
+    return replace(point, text=text)
+
+
+def best_cited(point: Point, members: Sequence[Point]) -> Point:
+    """The point with the citation of the member that holds most of its words."""
+    words = {stem(word) for word in content_words(point.text)}
+
+    def n_held(member: Point) -> int:
+        return len(words & {stem(word) for word in content_words(member.citation.quote)})
+
+    return replace(point, citation=max(members, key=n_held).citation)
 
 
 def merge_groups(points: Sequence[Point], n_wanted: int, most: int, focus: str | None) -> list[list[Point]]:
-    """Neighbours to be merged, each group led by the point that says most of it.
+    """Neighbours to be merged, at most `most` in a group, led by the point that says most of its group.
 
-    Sections are kept apart as long as there are no more than twice as many as points wanted; every section
-    keeps at least one point. A group has about `most` points at most.
+    Documents are kept apart, and sections as long as they are no more than twice as many as points wanted;
+    each keeps at least one point.
     """
-    sections = [list(members) for _, members in groupby(points, key=lambda point: point.section)]
-    if len(sections) > 2 * n_wanted:
-        sections = [list(points)]
-    n_groups = max(n_wanted, len(sections), -(-len(points) // most))
+    runs = [list(members) for _, members in groupby(points, key=lambda point: point.place)]
+    if len(runs) > 2 * n_wanted:
+        runs = [list(members) for _, members in groupby(points, key=lambda point: point.document)]
     groups: list[list[Point]] = []
-    for members in sections:
-        share = max(1, round(n_groups * len(members) / len(points)))
-        groups += _around(members, min(share, len(members)), focus)
+    for members in runs:
+        share = max(1, round(n_wanted * len(members) / len(points)), -(-len(members) // most))
+        n_groups = min(share, len(members))
+        edges = [round(k * len(members) / n_groups) for k in range(n_groups + 1)]
+        groups += [_led(members[a:b], focus) for a, b in pairwise(edges)]
     return groups
 
 
-def _around(points: Sequence[Point], n: int, focus: str | None) -> list[list[Point]]:
-    """The points in n groups, cut half-way between the n points that say most."""
-    leaders = _leaders(points, n, focus)
-    edges = [0, *((a + b + 1) // 2 for a, b in pairwise(leaders)), len(points)]
-    groups = []
-    for place, leader in enumerate(leaders):
-        others = [points[k] for k in range(edges[place], edges[place + 1]) if k != leader]
-        groups.append([points[leader], *others])
-    return groups
-
-
-def _leaders(points: Sequence[Point], n: int, focus: str | None) -> list[int]:
-    """Places of the n points whose texts say most of what all say; the first ones where that is undecided."""
+def _led(points: Sequence[Point], focus: str | None) -> list[Point]:
+    """The points, the one first whose text says most of what all say; the first of equals."""
     text, starts = "", []
     for point in points:
         starts.append(len(text))
         text += point.text + "\n\n"
-    found = {
-        max(k for k, start in enumerate(starts) if start <= sentence.start)
-        for sentence in key_sentences(text, n, focus=focus, language=points[0].language)
-    }
-    rest = (place for place in range(len(points)) if place not in found)
-    return sorted([*found, *(place for place, _ in zip(rest, range(n - len(found)), strict=False))])
+    found = key_sentences(text, 1, focus=focus, language=points[0].language)
+    leader = max(k for k, start in enumerate(starts) if start <= found[0].start) if found else 0
+    return [points[leader], *points[:leader], *points[leader + 1 :]]
 
 
 def spread_pages(points: Sequence[Point]) -> tuple[str, str] | None:
@@ -126,15 +131,21 @@ def spread_pages(points: Sequence[Point]) -> tuple[str, str] | None:
     return (known[0][0], known[-1][1]) if known else None
 
 
-def render(points: Sequence[Point]) -> Iterator[str]:
-    """The lines of the summary: a heading a section with the pages read, its points with their own page."""
+def render(points: Sequence[Point], several: bool = False) -> Iterator[str]:
+    """The lines of the summary: a heading a section with the pages read, its points with their own page.
+
+    With `several` documents each heading names its own.
+    """
     number = 0
-    for section, group in groupby(points, key=lambda point: point.section):
+    for _, group in groupby(points, key=lambda point: point.place):
         members = list(group)
-        pages = join_pages([point.pages for point in members])
+        first = members[0]
         if number:
             yield ""
-        yield f"## {section}" + (f" ({pages})" if pages else "")
+        named = several and first.section != first.citation.source
+        title = f"{first.citation.source} › {first.section}" if named else first.section
+        pages = join_pages([point.pages for point in members])
+        yield f"## {title}" + (f" ({pages})" if pages else "")
         for point in members:
             number += 1
             label = point.citation.page_label or point.citation.page

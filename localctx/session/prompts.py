@@ -34,10 +34,11 @@ def question_task(question: str) -> tuple[str, ...]:
 
 def rewrite_task(sentence: str, focus: str | None = None) -> tuple[str, ...]:
     """The task of one summary point: the key sentence, said shorter."""
-    about = f" about {focus}" if focus else ""
-    return (f"Shorten to one sentence{about}, keeping the facts:\n", sentence)
+    about = ("",) if focus is None else (" about ", focus)
+    return ("Shorten to one sentence", *about, ", keeping the facts:\n", sentence)
 
 
-def merge_task(sentences: Sequence[str]) -> tuple[str, ...]:
-    """The task of merging points that stand side by side."""
-    return ("Shorten to one sentence, keeping the facts:\n", "\n".join(sentences))
+def merge_task(focus: str | None = None) -> tuple[str, ...]:
+    """The task of merging points that stand side by side as the document."""
+    about = ("",) if focus is None else (" about ", focus)
+    return ("Shorten the document to one sentence", *about, ", keeping the facts.")

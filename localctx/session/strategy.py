@@ -6,14 +6,18 @@ The seam for stronger ways (streamed store, lazy store): each is one more rung o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from localctx.errors import UsageError
+from localctx.errors import NotYetAvailable, UsageError
 from localctx.values import Strategy
 
-__all__ = ["Choice", "choose_ask", "choose_summarize", "round_n_ctx"]
+__all__ = ["Choice", "check_strategy", "choose_ask", "choose_summarize", "round_n_ctx"]
 
 N_CTX_STEP = 256
+STRATEGIES_OF: dict[str, tuple[Strategy, ...]] = {
+    "ask": ("exact", "retrieve"),
+    "summarize": ("exact", "map-reduce", "condense"),
+}
+"""The ladder of each command; the second rung is taken when the first does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +33,32 @@ def round_n_ctx(n_tokens: int) -> int:
     return -(-n_tokens // N_CTX_STEP) * N_CTX_STEP
 
 
+def check_strategy(requested: str, command: str) -> None:
+    """Raises UsageError for a strategy that the command does not have, NotYetAvailable for a later one."""
+    allowed = STRATEGIES_OF[command]
+    if requested == "stream":
+        raise NotYetAvailable("--strategy stream is not available yet in this version", _one_of(allowed))
+    if requested not in ("auto", *allowed):
+        raise UsageError(f"--strategy {requested} is not for {command}", _one_of(allowed))
+
+
+def _one_of(allowed: tuple[Strategy, ...]) -> str:
+    return f"one of auto, {', '.join(allowed)}"
+
+
 def choose_ask(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:
     """How to answer a question: n_needed tokens hold the whole document, the question and the answer."""
-    return _choose(requested, n_needed, n_ctx_limit, "retrieve", ("exact", "retrieve"), "ask")
+    return _choose(requested, n_needed, n_ctx_limit, "ask")
 
 
 def choose_summarize(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:
     """How to summarise: exact when the whole document and the points fit, else part by part."""
-    allowed: tuple[Strategy, ...] = ("exact", "map-reduce", "condense")
-    return _choose(requested, n_needed, n_ctx_limit, "map-reduce", allowed, "summarize")
+    return _choose(requested, n_needed, n_ctx_limit, "summarize")
 
 
-def _choose(
-    requested: str,
-    n_needed: int,
-    n_ctx_limit: int,
-    fallback: Literal["retrieve", "map-reduce"],
-    allowed: tuple[Strategy, ...],
-    command: str,
-) -> Choice:
-    """Exact when it fits or was asked for and fits; the requested one; else the fallback."""
+def _choose(requested: str, n_needed: int, n_ctx_limit: int, command: str) -> Choice:
+    """Exact when it fits; the requested one; else the command's fallback. The request is a checked one."""
+    fallback = STRATEGIES_OF[command][1]
     fits = n_needed <= n_ctx_limit
     sizes = f"{n_needed:,} tokens needed, context {n_ctx_limit:,}"
     if requested == "exact" and not fits:
@@ -56,16 +66,9 @@ def _choose(
             f"exact attention does not fit: {sizes}",
             f"raise --ctx where the model allows it, or take --strategy {fallback}",
         )
-    if requested == "auto":
-        return (
-            Choice("exact", f"fits the context: {sizes}")
-            if fits
-            else Choice(fallback, f"does not fit: {sizes}")
-        )
-    for strategy in allowed:
+    for strategy in STRATEGIES_OF[command]:
         if strategy == requested:
             return Choice(strategy, "as asked")
-    raise UsageError(
-        f"--strategy {requested} is not available for {command} in this version",
-        f"one of auto, {', '.join(allowed)}",
+    return (
+        Choice("exact", f"fits the context: {sizes}") if fits else Choice(fallback, f"does not fit: {sizes}")
     )

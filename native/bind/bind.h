@@ -9,6 +9,7 @@
 namespace localctx {
 
 void bind_abort_flag(nanobind::module_ &module);
+void bind_log(nanobind::module_ &module);
 void bind_utf8(nanobind::module_ &module);
 void bind_utf8_index(nanobind::module_ &module);
 

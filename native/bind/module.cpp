@@ -8,6 +8,7 @@ NB_MODULE(_native, module) {
     module.doc() = "The C++ core. Buffers are read with the GIL released; offsets are 64-bit.";
     module.attr("__version__") = LOCALCTX_VERSION;
     localctx::bind_abort_flag(module);
+    localctx::bind_log(module);
     localctx::bind_utf8(module);
     localctx::bind_utf8_index(module);
 }

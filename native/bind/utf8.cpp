@@ -7,12 +7,6 @@ namespace nb = nanobind;
 namespace localctx {
 namespace {
 
-std::uint64_t count(nb::handle data) {
-    const ByteView view(data);
-    const nb::gil_scoped_release released;
-    return utf8_count(view.data(), view.size());
-}
-
 std::size_t advance(nb::handle data, std::int64_t n_code_points) {
     if (n_code_points < 0) {
         throw nb::value_error("n_code_points must not be negative");
@@ -25,7 +19,6 @@ std::size_t advance(nb::handle data, std::int64_t n_code_points) {
 }  // namespace
 
 void bind_utf8(nb::module_ &module) {
-    module.def("utf8_count", &count, nb::arg("data"), "Code points that start in `data` (valid UTF-8).");
     module.def("utf8_advance", &advance, nb::arg("data"), nb::arg("n_code_points"),
                "Bytes taken by the first `n_code_points` of `data`; len(data) when it holds fewer.");
 }

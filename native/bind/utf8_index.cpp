@@ -33,10 +33,7 @@ void bind_utf8_index(nb::module_ &module) {
              [](const Utf8Index &index, std::int64_t code_point) {
                  return as_tuple(index.checkpoint_for_code_point(code_point));
              },
-             nb::arg("code_point"), "(byte, code point) of the last checkpoint at or before `code_point`.")
-        .def("checkpoint_for_byte",
-             [](const Utf8Index &index, std::int64_t byte) { return as_tuple(index.checkpoint_for_byte(byte)); },
-             nb::arg("byte"), "(byte, code point) of the last checkpoint at or before `byte`.");
+             nb::arg("code_point"), "(byte, code point) of the last checkpoint at or before `code_point`.");
 }
 
 }  // namespace localctx

@@ -2,18 +2,6 @@
 
 namespace localctx {
 
-std::uint64_t utf8_count(const std::uint8_t *bytes, std::size_t size) {
-    std::uint64_t total = 0;
-    std::size_t at = 0;
-    for (; at + 8 <= size; at += 8) {
-        total += count_leads(load_word(bytes + at));
-    }
-    for (; at < size; ++at) {
-        total += is_continuation(bytes[at]) ? 0 : 1;
-    }
-    return total;
-}
-
 std::size_t utf8_advance(const std::uint8_t *bytes, std::size_t size, std::uint64_t n_code_points) {
     std::uint64_t seen = 0;
     std::size_t at = 0;

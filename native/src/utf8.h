@@ -26,9 +26,6 @@ inline unsigned count_leads(std::uint64_t word) {
 
 inline bool is_continuation(std::uint8_t byte) { return (byte & 0xC0U) == 0x80U; }
 
-// Code points that start in [bytes, bytes + size).
-std::uint64_t utf8_count(const std::uint8_t *bytes, std::size_t size);
-
 // Bytes taken by the first `n_code_points`; `size` when there are fewer.
 std::size_t utf8_advance(const std::uint8_t *bytes, std::size_t size, std::uint64_t n_code_points);
 

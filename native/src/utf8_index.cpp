@@ -221,16 +221,4 @@ Checkpoint Utf8Index::checkpoint_for_code_point(std::int64_t code_point) const {
     return at(static_cast<std::size_t>(after - checkpoints_.begin()) - 1);
 }
 
-Checkpoint Utf8Index::checkpoint_for_byte(std::int64_t byte) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (byte < 0 || static_cast<std::uint64_t>(byte) > n_bytes_) {
-        throw std::out_of_range("byte offset outside the text");
-    }
-    const auto wanted = static_cast<std::uint64_t>(byte);
-    const auto index = static_cast<std::size_t>(
-        std::min<std::uint64_t>(wanted / step_, checkpoints_.size() - 1));
-    const Checkpoint found = at(index);
-    return found.byte <= wanted ? found : at(index - 1);
-}
-
 }  // namespace localctx

@@ -33,7 +33,6 @@ class Utf8Index {
 
     // The last checkpoint at or before. Throws std::out_of_range outside the text.
     Checkpoint checkpoint_for_code_point(std::int64_t code_point) const;
-    Checkpoint checkpoint_for_byte(std::int64_t byte) const;
 
   private:
     const std::uint8_t *scan(const std::uint8_t *at, const std::uint8_t *until, const std::uint8_t *end);

@@ -114,7 +114,32 @@ def test_an_abandoned_stream_does_not_block_the_next(model: Model) -> None:
     assert text == text_of(
         collect(model.open_context(1024, 2), [ask(model, "news of the island", max_tokens=8)])[0]
     )
+    assert [(piece.request, piece.finish_reason) for piece in kept][-1:] == [(0, "cancelled")]
     assert list(kept) == []
+
+
+def test_a_stream_that_another_call_ends_still_finishes_each_request(model: Model) -> None:
+    context = model.open_context(1024, 2)
+    requests = [ask(model, f"{LONG[:120]}{i}", max_tokens=12) for i in range(4)]
+    for n_taken in (0, 1, 9):
+        stream = context.generate(requests)
+        pieces = [piece for piece, _ in zip(stream, range(n_taken), strict=False)]
+        collect(context, [ask(model, "news", max_tokens=2)])
+        pieces += stream
+        ends = [piece.request for piece in pieces if piece.finish_reason]
+        assert sorted(ends) == [0, 1, 2, 3]
+        assert "cancelled" in {piece.finish_reason for piece in pieces}
+        last = {piece.request: piece.finish_reason for piece in pieces}
+        assert None not in last.values()
+    stream = context.generate(requests)
+    context.close()
+    assert [piece.finish_reason for piece in stream] == ["cancelled"] * 4
+
+
+def test_a_context_has_notices_to_show(model: Model) -> None:
+    for notices in (model.info.notices, model.open_context(256).notices):
+        assert isinstance(notices, tuple)
+        assert all(notice and "\n" not in notice for notice in notices)
 
 
 def test_a_second_question_on_the_same_text_evaluates_the_tail_only(model: Model) -> None:

@@ -194,12 +194,35 @@ BIG = [
     grow("[1]", "[ns.s, ns.s]", "{% for i in [1] %}{{ loop.changed(ns.s) }}{% endfor %}"),
     grow("[]", "ns.s + ['a' * 1000000]").replace("range(60)", "range(100000)"),
     grow("[]", "ns.s + [('a' * 1000000)[i:]]").replace("range(60)", "range(100000)"),
+    "{{ (':' * 1000000).format(1) ~ 'a' * 1000000 }}",
+    "{{ ([range(50000) | list] * 100000) | join }}",
+    "{{ range(50000) | list | tojson(indent=100000) }}",
+    "{{ range(50000) | list | tojson(separators=('a' * 1000000, ':')) }}",
+    grow("[range(50000) | list]", "[ns.s]", "{{ ns.s | tojson(indent=16) }}"),
     "{{ " + "(" * 50_000,
     "{{ " + "-" * 50_000 + "1 }}",
     "{% if x %}" * 5000 + "{% endif %}" * 5000,
     "{{ x }}" * 100_000,
     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     "{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}",
+]
+
+
+COSTLY = [  # one call each, which nothing could stop half-way, or which makes far more than it seems to
+    "('a' * 300000).strip('b' * 300000 ~ 'a')",
+    "('a' * 300000).lstrip('b' * 300000 ~ 'a')",
+    "('a' * 300000).rstrip('b' * 300000 ~ 'a')",
+    "('a' * 300000) | trim('b' * 300000 ~ 'a')",
+    "('a' * 500000).rfind('b' ~ 'a' * 250000)",
+    "('a' * 500000).rindex('b' ~ 'a' * 250000)",
+    "('a' * 500000).rpartition('b' ~ 'a' * 250000)",
+    "('a' * 500000).rsplit('b' ~ 'a' * 250000)",
+    "('a' * 500000).rsplit(sep='b' ~ 'a' * 250000)",
+    "(('f' * 1000000) | int(base=16)) // (('e' * 500000) | int(base=16))",
+    "('{0:999}' * 43000).format(1)",
+    "('%999d' * 1200) % ([1] * 1200)",
+    "('{0}' * 50000).format(2 ** 100)",
+    "('{0:f}' * 50000).format(1e308)",
 ]
 
 
@@ -249,6 +272,22 @@ def test_nothing_large_is_made() -> None:
         assert "MemoryError" not in message, template
         assert "\n" not in message, template
         assert len(message) < 400, template
+
+
+@pytest.mark.parametrize("expression", COSTLY)
+def test_one_costly_call_is_refused_beforehand(expression: str) -> None:
+    with pytest.raises(TemplateError, match="chat template makes a "):
+        render("{% set x = " + expression + " %}{{ messages[0].content }}", [USER])
+
+
+def test_what_costs_little_is_not_refused() -> None:
+    template = (
+        "{{ ' x '.strip() }}{{ '##y#'.strip('#') }}{{ ' z ' | trim }}{{ 'a</t>b</t>c'.rsplit('</t>', 1)[1] }}"
+        "{{ '{:>4}|{:.2f}'.format('r', 0.5) }}{{ '%-3s|' % 'l' }}{{ '12' | int + 1 }}"
+        "{{ [1, {'k': 2}] | tojson(indent=2) }}{{ messages[0].content }}"
+    )
+    text = render(template, [USER]).parts[0].text
+    assert text == 'xyzc   r|0.50l  |13[\n  1,\n  {\n    "k": 2\n  }\n]'
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""The lexical support judgement on fifty self-made question-answer-passage triples."""
+"""The lexical support judgement on self-made question-answer-passage triples.
+
+Two lists: the one the rule was made with, and a held-out one written before the rule was changed to say
+"none" only when sure. Both tables are printed with -s.
+"""
 
 from __future__ import annotations
 
@@ -13,53 +17,57 @@ from localctx.selection import says_not_found, support
 from localctx.values import Block
 
 DATA = json.loads(Path(__file__).with_name("support_cases.json").read_text("utf-8"))
-LIKELY_ANSWERED = ("supported", "partial")
+LISTS = {"first": DATA, "held_out": DATA["held_out"]}
+VERDICTS = ("supported", "partial", "none")
+LEAST = {
+    "first": {"supported": (0.9, 0.9), "partial": (0.4, 1.0), "none": (1.0, 0.65)},
+    "held_out": {"supported": (1.0, 0.9), "partial": (0.8, 1.0), "none": (1.0, 0.8)},
+}
+"""Least precision and recall; "none" is to be precise, at the cost of its recall and of "partial"."""
 
 
-@pytest.fixture(scope="module")
-def index() -> LexicalIndex:
-    blocks = [Block(i, 0, len(text), text, (0,), "end") for i, text in enumerate(DATA["passages"])]
-    return LexicalIndex.build(blocks)
+def _verdicts(name: str) -> list[tuple[dict, str]]:
+    data = LISTS[name]
+    texts = data["passages"]
+    verdicts = []
+    with LexicalIndex.build(
+        [Block(i, 0, len(text), text, (0,), "end") for i, text in enumerate(texts)]
+    ) as index:
+        for case in data["cases"]:
+            absent = index.absent(case["q"])
+            verdicts.append(
+                (case, support(case["q"], case["a"], [texts[i] for i in case["p"]], absent=absent))
+            )
+    return verdicts
 
 
-def _verdicts(index: LexicalIndex) -> list[tuple[dict, str]]:
-    return [
-        (
-            case,
-            support(
-                case["q"],
-                case["a"],
-                [DATA["passages"][i] for i in case["p"]],
-                absent=index.absent(case["q"]),
-            ),
-        )
-        for case in DATA["cases"]
-    ]
-
-
-def test_precision_and_recall_on_fifty_triples(index: LexicalIndex) -> None:
-    verdicts = _verdicts(index)
+@pytest.mark.parametrize("name", LISTS)
+def test_precision_and_recall(name: str) -> None:
+    verdicts = _verdicts(name)
     pairs = Counter((case["gold"], verdict) for case, verdict in verdicts)
-    lines, figures = [], []
-    for label in ("supported", "partial", "none"):
+    print(f"\n{name}: {len(verdicts)} triples")
+    for label in VERDICTS:
         right = pairs[label, label]
-        said = sum(n for (_, verdict), n in pairs.items() if verdict == label)
-        gold = sum(n for (truth, _), n in pairs.items() if truth == label)
-        lines.append(f"{label}: precision {right}/{said}, recall {right}/{gold}")
-        figures.append((right / said, right / gold))
-    wrong = [(c["q"], c["a"], c["gold"], v) for c, v in verdicts if c["gold"] != v]
-    print("\n".join([*lines, *map(str, wrong)]))
-    bounds = [(0.9, 0.9), (0.6, 0.8), (0.9, 0.85)]
-    for (precision, recall), (least_precision, least_recall) in zip(figures, bounds, strict=True):
-        assert precision >= least_precision and recall >= least_recall, lines
-    assert len(verdicts) >= 40
-    assert len(wrong) <= 0.12 * len(verdicts), wrong
+        said = sum(pairs[truth, label] for truth in VERDICTS)
+        gold = sum(pairs[label, verdict] for verdict in VERDICTS)
+        print(f"{label}: precision {right}/{said}, recall {right}/{gold}")
+        least_precision, least_recall = LEAST[name][label]
+        assert right / said >= least_precision and right / gold >= least_recall, label
+    for case, verdict in verdicts:
+        if verdict != case["gold"]:
+            print(f"  {case['gold']} judged {verdict}: {case['q']} {case['a']}")
 
 
-def test_an_invented_answer_is_never_called_supported(index: LexicalIndex) -> None:
+@pytest.mark.parametrize("name", LISTS)
+def test_a_right_answer_is_never_taken_back(name: str) -> None:
+    assert [c["a"] for c, verdict in _verdicts(name) if verdict == "none" and c["gold"] != "none"] == []
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_an_invented_answer_is_never_called_supported(name: str) -> None:
     wrong = [
         case["a"]
-        for case, verdict in _verdicts(index)
+        for case, verdict in _verdicts(name)
         if case["gold"] == "none" and verdict == "supported" and "limit" not in case
     ]
     assert wrong == []
@@ -122,3 +130,34 @@ def test_one_wrong_number_among_right_words_is_partial() -> None:
     right = "Agnes Thorne kept the old lighthouse on Gull Rock burning kerosene for 31 years."
     assert support("Who was the keeper?", right, [passage]) == "supported"
     assert support("Who was the keeper?", right.replace("31", "45"), [passage]) == "partial"
+
+
+ACME = (
+    "Acme Incorporated is led by Jane Roe, its chief executive officer. Her yearly salary is 300,000 dollars."
+)
+
+
+def test_a_name_absent_from_the_document_alone_makes_no_none() -> None:
+    salary = "Her yearly salary is 300,000 dollars."
+    assert support("What is the yearly salary of the CEO?", salary, [ACME], absent=("ceo",)) == "supported"
+    assert (
+        support("What does Mrs. Smith earn at Acme?", salary, [ACME], absent=("smith", "earn")) == "partial"
+    )
+    assert support("Who leads Acme Inc?", "Jane Roe", [ACME], absent=("inc",)) == "supported"
+    assert support("Is Zeta a rival?", "A bitter enemy.", [ACME], absent=("zeta", "rival")) == "none"
+
+
+def test_another_language_is_seen_in_two_stop_words() -> None:
+    absent = ("hoch", "jahresgehalt", "chefin")
+    answer = "Dreihunderttausend Dollar bekommt sie."
+    assert support("Wie hoch ist das Jahresgehalt?", answer, [ACME], absent=absent) == "partial"
+    assert support("Jahresgehalt Chefin Acme?", answer, [ACME], absent=absent) == "partial"
+
+
+def test_names_may_be_held_under_another_form() -> None:
+    passages = ["The U.S. lent the money. It was a plan of the World Health Organization and of Roosevelt."]
+    for answer in ("The United States", "It was the WHO", "That was Franklin Roosevelt"):
+        assert support("Who was it that paid?", answer, passages, absent=("paid",)) == "partial"
+    assert (
+        support("Who was it that paid?", "That was Winston Churchill", passages, absent=("paid",)) == "none"
+    )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from session.conftest import CHAPTERS, answer_of, of_kind
 
-from localctx.document import Document
+from localctx.document import Document, open_document
 from localctx.engine import EchoModel
 from localctx.errors import UsageError
 from localctx.session.ask import ask
-from localctx.session.events import Notice, Overview, Planned, Progress, Text
+from localctx.session.events import Notice, Overview, Planned, Progress, Replaced, Text
 from localctx.session.prompts import NOT_FOUND
 from localctx.settings import Settings
+from localctx.values import Message, Prompt
 
 QUESTION = "Who opened the silver mine of Quarz?"
 
@@ -49,20 +51,56 @@ def test_a_document_that_does_not_fit_is_searched(open_text: Callable[..., Docum
         seen.append(prompt)
         return "Anna Feld opened it in 1742."
 
-    events = list(ask([document], EchoModel(reply), QUESTION, Settings(ctx=1024)))
+    model = EchoModel(reply)
+    prompts: list[str] = []
+    tokenize = model.prompt
+
+    def prompt(messages: Sequence[Message]) -> Prompt:
+        prompts.append("".join(messages[1].content))
+        return tokenize(messages)
+
+    model.prompt = prompt  # type: ignore[method-assign]  # looks at what is put into the context
+    events = list(ask([document], model, QUESTION, Settings(ctx=1024)))
     answer = answer_of(events)
     assert of_kind(events, Planned)[0].strategy == answer.strategy == "retrieve"
     coverage = answer.coverage
     assert coverage.tokens_total == coverage.tokens_read + coverage.tokens_dropped
     assert 0 < coverage.tokens_read < coverage.tokens_total
     assert answer.citations[0].quote == "The silver mine of Quarz was opened in 1742 by Anna Feld."
+    assert "book.md › Mines]\n# Mines\n\nThe silver mine" in prompts[-1]
+    assert "weather was mild" not in prompts[-1]
+    assert QUESTION in seen[-1]
 
 
 def test_an_answer_that_the_document_does_not_hold_is_replaced(book: Document) -> None:
     model = says("Napoleon Bonaparte sailed to Elba in 1814.")
-    answer = answer_of(list(ask([book], model, "Who sailed to Elba?", Settings())))
+    events = list(ask([book], model, "Who sailed to Elba?", Settings()))
+    answer = answer_of(events)
     assert (answer.support, answer.text, answer.citations) == ("none", NOT_FOUND, ())
     assert any("Napoleon" in warning for warning in answer.warnings)
+    assert [event.text for event in of_kind(events, Replaced)] == [NOT_FOUND]
+    assert any("replaced" in notice.text for notice in of_kind(events, Notice))
+
+
+def test_a_silent_model_is_no_answer(book: Document) -> None:
+    answer = answer_of(list(ask([book], says(""), QUESTION, Settings())))
+    assert (answer.support, answer.text) == ("none", NOT_FOUND)
+
+
+def test_a_cut_answer_is_never_replaced(book: Document) -> None:
+    model = says("Napoleon Bonaparte sailed to Elba in 1814.")
+    answer = answer_of(list(ask([book], model, "Who sailed to Elba?", Settings(max_tokens=5))))
+    assert answer.text.startswith("Nap")
+    assert answer.finish_reason == "length"
+
+
+def test_an_answer_in_another_language_stands(open_text: Callable[..., Document]) -> None:
+    document = open_text("The house belongs to the baker, who came to the village many years ago.", "a.txt")
+    for strategy in ("exact", "retrieve"):
+        model = says("Dem Bäcker gehört es.")
+        answer = answer_of(list(ask([document], model, "Wem gehört das Haus?", Settings(strategy=strategy))))
+        assert answer.text == "Dem Bäcker gehört es."
+        assert answer.support != "supported"
 
 
 def test_numbers_and_names_that_are_nowhere_are_flagged(book: Document) -> None:
@@ -113,10 +151,35 @@ def test_a_cut_answer_says_so(book: Document) -> None:
     assert any("cut at 4 tokens" in warning for warning in answer.warnings)
 
 
-@pytest.mark.parametrize("ctx", [70, 130])
+@pytest.mark.parametrize("ctx", [70, 130, 150])
 def test_a_context_too_small_for_anything_is_one_clear_error(book: Document, ctx: int) -> None:
     with pytest.raises(UsageError):
         list(ask([book], says("x"), QUESTION, Settings(ctx=ctx, max_tokens=64)))
+
+
+@pytest.mark.parametrize("n_ctx_train", [700, 1000, 2000, 2500, 3000])
+def test_no_context_is_ever_longer_than_the_model_was_trained_for(book: Document, n_ctx_train: int) -> None:
+    model = EchoModel(lambda prompt: "Anna Feld.", n_ctx_train=n_ctx_train)
+    answer = answer_of(list(ask([book], model, QUESTION, Settings())))
+    assert answer.n_ctx <= n_ctx_train
+
+
+def test_long_header_lines_are_counted(open_text: Callable[..., Document]) -> None:
+    headings = "".join(f"{'#' * level} {'第一部分关于银矿的历史与现状' * 5}\n\n" for level in (1, 2, 3, 4))
+    document = open_text(headings + "银矿于一七四二年由安娜开办。" * 3 + "\n\n" + "天气很好。" * 400)
+    answer = answer_of(
+        list(ask([document], says("安娜"), "银矿由谁开办?", Settings(ctx=1024, max_tokens=32)))
+    )
+    assert answer.coverage.tokens_read > 0
+
+
+def test_document_warnings_are_told(open_text: Callable[..., Document], tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"Anna Feld opened the silver mine of Quarz. \xff\xfe bad \x80\n" + b"More text. " * 40)
+    with open_document(str(path), cache_dir=None, encoding="utf-8") as document:
+        events = list(ask([document], says("Anna Feld."), QUESTION, Settings()))
+    assert any("could not be decoded" in notice.text for notice in of_kind(events, Notice))
+    assert any("could not be decoded" in warning for warning in answer_of(events).warnings)
 
 
 def test_an_empty_question_is_refused(book: Document) -> None:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from session.conftest import CHAPTERS
 
 from localctx.document import Document
 from localctx.session.parts import cut_parts, join_pages
-from localctx.session.points import Point, accept, key_point, merge_groups, render, spread_pages
+from localctx.session.points import Point, accept, best_cited, key_point, merge_groups, render, spread_pages
 from localctx.session.reading import Reading
 from localctx.values import Citation
 
 SENTENCE = "In the year 1742 the silver mine of Quarz was, after long talks, not opened by Anna Feld."
 
 
-def point(text: str = SENTENCE, section: str = "Mines", page: int | None = None, start: int = 0) -> Point:
+def point(
+    text: str = SENTENCE, section: str = "Mines", page: int | None = None, start: int = 0, document: int = 0
+) -> Point:
     pages = (str(page), str(page)) if page else None
-    citation = Citation("book.md", start, start + len(text), text, 1.0, page)
-    return Point(text, text, section, section, pages, citation)
+    citation = Citation(f"book{document}.md", start, start + len(text), text, 1.0, page)
+    return Point(text, text, section, section, pages, citation, document=document)
 
 
 def test_a_faithful_rewrite_is_taken() -> None:
     taken = accept(point(), "The silver mine of Quarz was not opened by Anna Feld in 1742.", "stop")
-    assert taken.rewritten
-    assert taken.text.startswith("The silver mine")
+    assert taken.text == "The silver mine of Quarz was not opened by Anna Feld in 1742."
+    assert taken.source_text == SENTENCE
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,8 @@ def test_groups_hold_every_point_once_and_lead_with_one_of_their_own(n: int, wan
     assert sorted(p.citation.start for members in groups for p in members) == list(range(n))
     spans = [sorted(p.citation.start for p in members) for members in groups]
     assert spans == sorted(spans)
-    assert wanted <= len(groups) <= max(wanted, -(-n // most)) + 1
+    assert len(groups) == max(wanted, -(-n // most))
+    assert max(len(members) for members in groups) <= most
 
 
 def test_sections_keep_a_point_each_until_they_are_far_too_many() -> None:
@@ -85,6 +90,18 @@ def test_sections_keep_a_point_each_until_they_are_far_too_many() -> None:
     groups = merge_groups(points, 3, 4, None)
     assert [{p.section for p in members} for members in groups] == [{f"Chapter {k}"} for k in range(6)]
     assert len(merge_groups(points, 2, 24, None)) == 2
+
+
+def test_documents_are_never_merged_with_each_other() -> None:
+    points = [point(f"Matter {k}.", section="Introduction", start=k, document=k // 3) for k in range(6)]
+    groups = merge_groups(points, 1, 4, None)
+    assert [{p.document for p in members} for members in groups] == [{0}, {1}]
+
+
+def test_a_merged_point_cites_the_member_that_holds_its_words() -> None:
+    members = [point("Nothing is known of the mill.", start=0), point("The town has 740 houses.", start=9)]
+    merged = best_cited(replace(members[0], text="The town has 740 houses."), members)
+    assert merged.citation == members[1].citation
 
 
 def test_the_leader_says_most_of_its_group() -> None:
@@ -114,3 +131,7 @@ def test_the_lines_of_a_summary() -> None:
         "## Mines (pp. 1–2)", "- A. (p. 1) [1]", "- B. (p. 2) [2]", "", "## Rivers (p. 5)", "- C. (p. 5) [3]",
     ]  # fmt: skip
     assert list(render([point("A.")])) == ["## Mines", "- A. [1]"]
+    several = [point("A.", section="Introduction"), point("B.", section="Introduction", document=1)]
+    assert list(render(several, several=True)) == [
+        "## book0.md › Introduction", "- A. [1]", "", "## book1.md › Introduction", "- B. [2]",
+    ]  # fmt: skip

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from localctx.errors import UsageError
-from localctx.session.strategy import choose_ask, choose_summarize, round_n_ctx
+from localctx.errors import NotYetAvailable, UsageError
+from localctx.session.strategy import (
+    STRATEGIES_OF,
+    check_strategy,
+    choose_ask,
+    choose_summarize,
+    round_n_ctx,
+)
 
 
 @pytest.mark.parametrize(("needed", "strategy"), [(4096, "exact"), (4097, "retrieve")])
@@ -30,10 +36,28 @@ def test_exact_that_does_not_fit_names_both_sizes() -> None:
         choose_ask("exact", 5000, 4096)
 
 
-@pytest.mark.parametrize("strategy", ["stream", "map-reduce"])
-def test_a_strategy_of_another_command_or_version_is_refused(strategy: str) -> None:
-    with pytest.raises(UsageError, match="not available for ask"):
-        choose_ask(strategy, 10, 4096)
+@pytest.mark.parametrize(
+    ("strategy", "command", "error"),
+    [
+        ("stream", "ask", NotYetAvailable),
+        ("stream", "summarize", NotYetAvailable),
+        ("map-reduce", "ask", UsageError),
+        ("retrieve", "summarize", UsageError),
+    ],
+)
+def test_a_strategy_of_another_command_or_version_is_refused(
+    strategy: str, command: str, error: type[UsageError]
+) -> None:
+    with pytest.raises(error) as raised:
+        check_strategy(strategy, command)
+    assert raised.type is error
+    assert "one of auto, exact" in raised.value.hint
+
+
+def test_every_strategy_of_a_command_passes() -> None:
+    for command, strategies in STRATEGIES_OF.items():
+        for strategy in ("auto", *strategies):
+            check_strategy(strategy, command)
 
 
 @pytest.mark.parametrize(("n", "rounded"), [(1, 256), (256, 256), (257, 512)])

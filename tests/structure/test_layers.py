@@ -24,7 +24,7 @@ ORDER = [
     "registry",
 ]
 LEAVES = {"api", "bench", "cli", "doctor", "eval", "serve"}
-SHARED = {"", "errors", "values", "settings", "_native"}
+SHARED = {"", "_native", "errors", "names", "settings", "values"}
 NEVER = {
     ("store", "engine"),
     ("engine", "store"),

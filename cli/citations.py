@@ -1,0 +1,58 @@
+"""The numbered list under an answer: where each [n] stands and what it says. Links on a terminal (OSC 8)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from .terminal import shown
+
+if TYPE_CHECKING:
+    from localctx.session.answer import Answer
+    from localctx.values import Citation
+
+__all__ = ["citation_lines", "text_with_citations"]
+
+
+def citation_lines(answer: Answer, *, for_terminal: bool = False) -> list[str]:
+    """`[1] file.pdf p. 12 “quote”`; the quote is left out where the answer already is the quote.
+
+    With `for_terminal` control characters are gone and marks link to their page; such lines are written as
+    they are.
+    """
+    said = _squeezed(answer.text)
+    lines = []
+    for number, citation in enumerate(answer.citations, 1):
+        page = citation.page_label or citation.page
+        where = f"{citation.source} p. {page}" if page else citation.source
+        words = _squeezed(citation.quote)
+        if answer.command == "ask" or words not in said:
+            where += f" “{words}”"
+        mark = f"[{number}]"
+        if for_terminal:
+            mark, where = _linked(mark, citation), shown(where, sys.stdout)
+        lines.append(f"{mark} {where}")
+    return lines
+
+
+def text_with_citations(answer: Answer) -> str:
+    """The answer as a file holds it."""
+    lines = citation_lines(answer)
+    return answer.text + "\n" + ("\n" + "\n".join(lines) + "\n" if lines else "")
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _linked(mark: str, citation: Citation) -> str:
+    """The mark as a link to the page, where standard output is a terminal and the source a real file."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return mark
+    if citation.source == "-" or not os.path.isfile(citation.source):  # noqa: PTH113  # a name for display may be no path
+        return mark
+    path = os.path.abspath(citation.source)  # noqa: PTH100  # keeps the spelling of links
+    page = f"#page={citation.page}" if citation.page is not None else ""
+    return f"\x1b]8;;file://{quote(os.fsencode(path))}{page}\x1b\\{mark}\x1b]8;;\x1b\\"

@@ -1,0 +1,164 @@
+"""A cache for one caller at a time: checks requests, ends what was left half-way, cancels, closes.
+
+Knows no llama.cpp: a Decoder and a Scheduler are handed in, generation.py runs them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from localctx._native import AbortFlag
+from localctx.engine.generation import Decoder, Generation, NewSplitter
+from localctx.engine.schedule import Scheduler
+from localctx.errors import LocalctxError, UsageError
+from localctx.values import Piece, Progress, Request
+
+__all__ = ["BatchContext", "check_requests"]
+
+
+def check_requests(requests: Sequence[Request], n_ctx: int) -> None:
+    """Raises UsageError for a request that can never run in n_ctx cells."""
+    for number, request in enumerate(requests):
+        n_prompt = len(request.prompt.tokens)
+        if n_prompt + 1 > n_ctx:
+            raise UsageError(
+                f"prompt of {n_prompt:,} tokens, context of {n_ctx:,}: it does not fit (request {number})",
+                f"--ctx {n_prompt + request.sampling.max_tokens} or more, or fewer tokens of text",
+            )
+        if n_prompt < 1:
+            raise UsageError(f"empty prompt (request {number})")
+        if request.sampling.max_tokens < 1:
+            raise UsageError(f"max_tokens = {request.sampling.max_tokens} (request {number})", "at least 1")
+
+
+class _Stream(Iterator[Piece]):
+    """The pieces of one generate() call. `end()` frees its part of the cache at once; what it was still to
+    give, and "cancelled" for what was open, stays for whoever asks.
+    """
+
+    def __init__(self, generation: Generation, steps: Generator[Piece, None, None]) -> None:
+        """`steps` runs the generation and closes it."""
+        self._generation = generation
+        self._steps = steps
+        self._left: Iterator[Piece] | None = None
+
+    def __next__(self) -> Piece:
+        return next(self._steps if self._left is None else self._left)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether another thread waits for the next piece."""
+        return inspect.getgeneratorstate(self._steps) == inspect.GEN_RUNNING
+
+    def end(self) -> None:
+        """Stop for good; harmless after the last piece."""
+        if inspect.getgeneratorstate(self._steps) != inspect.GEN_CLOSED:
+            self._steps.close()
+            self._generation.close()  # a generator that never ran does not
+            self._left = self._generation.hand_out()
+
+
+class BatchContext:
+    """A values.Context on a Decoder: the limits, cancelling and closing that all engines share."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        scheduler: Scheduler,
+        stop: AbortFlag,
+        new_splitter: NewSplitter,
+        notices: tuple[str, ...] = (),
+    ) -> None:
+        """`stop` is the flag that the decoder's evaluate() obeys too; `notices` are values.Context's."""
+        self._notices = notices
+        self._decoder = decoder
+        self._scheduler = scheduler
+        self._stop = stop
+        self._new_splitter = new_splitter
+        self._current: weakref.ref[_Stream] | None = None
+        self._closed = False
+
+    @property
+    def n_ctx(self) -> int:
+        """Cells of the cache that may be used."""
+        return self._scheduler.n_ctx
+
+    @property
+    def n_seq(self) -> int:
+        """Sequences decoded side by side."""
+        return self._scheduler.n_seq
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """See values.Context."""
+        return self._notices
+
+    def generate(self, requests: Sequence[Request], on_prefill: Progress | None = None) -> Iterator[Piece]:
+        """See values.Context. Errors are raised here, before the first piece is asked for; an earlier
+        generate() that was left half-way is ended. Ctrl-C stops it soon: KeyboardInterrupt comes out, or,
+        where the program's own handler does not raise, the pieces end with "cancelled".
+        """
+        if self._closed:
+            raise LocalctxError("the context is closed")
+        check_requests(requests, self.n_ctx)
+        self._end_current()
+        self._stop.clear()
+        generation = Generation(self._decoder, self._scheduler, requests, self._new_splitter)
+        stream = _Stream(generation, _steps(generation, self._stop, on_prefill))
+        self._current = weakref.ref(stream)
+        return stream
+
+    def _end_current(self) -> None:
+        current = self._current() if self._current is not None else None
+        if current is None:
+            return
+        if current.is_running:
+            raise LocalctxError("the context is generating in another thread", "wait, or cancel() it first")
+        current.end()
+
+    def cancel(self) -> None:
+        """End every open request with finish_reason "cancelled"; safe from any thread."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Free the cache; again is harmless. Raises LocalctxError while another thread generates."""
+        if not self._closed:
+            self._end_current()
+            self._closed = True
+            self._decoder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+
+def _steps(
+    generation: Generation, stop: AbortFlag, on_prefill: Progress | None
+) -> Generator[Piece, None, None]:
+    """Run it, with Ctrl-C watched, and close it."""
+    with _watching_sigint(stop):
+        try:
+            yield from generation.run(stop, on_prefill)
+        finally:
+            generation.close()
+
+
+@contextmanager
+def _watching_sigint(flag: AbortFlag) -> Iterator[None]:
+    """Let Ctrl-C set the flag at once; only one context at a time can have that, the first one keeps it."""
+    try:
+        flag.watch_sigint()
+    except RuntimeError:  # another context watches: this one still ends by KeyboardInterrupt between batches
+        yield
+        return
+    try:
+        yield
+    finally:
+        flag.unwatch_sigint()

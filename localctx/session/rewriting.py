@@ -1,0 +1,125 @@
+"""The model's part of a summary: key sentences said shorter with their part in the context, points merged.
+
+Every prompt fits the share of the context that a sequence has: what is put in is cut by tokens first. What
+the model words is used only where points.accept() finds it whole and faithful.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+
+from localctx.session.decoding import decode_many
+from localctx.session.events import Event, Progress, SectionDone
+from localctx.session.parts import Part, join_pages
+from localctx.session.points import Point, accept, best_cited, key_point, merge_groups, spread_pages
+from localctx.session.prompts import document_messages, merge_task, rewrite_task
+from localctx.session.run import Run
+from localctx.values import Context, Request, Strategy
+
+__all__ = ["KEY_TOKENS", "MAX_MERGED", "REWRITE_TOKENS", "Rewriter", "task_tokens"]
+
+KEY_TOKENS = 160
+"""A key sentence's share of its prompt; a longer one is cut there for the model, not in the summary."""
+REWRITE_TOKENS = 96
+WAVE = 32
+"""Parts prepared at a time, so that the first is told soon and a long document's prompts are not all held."""
+MAX_MERGED = 4
+"""Points merged into one at a time."""
+
+
+def task_tokens(run: Run, focus: str | None) -> int:
+    """What a sequence needs besides its part: scaffold, task, key sentence and rewrite."""
+    scaffold = run.model.prompt(document_messages([""], rewrite_task("", focus)))
+    return len(scaffold.tokens) + KEY_TOKENS + REWRITE_TOKENS
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Words the points of one summary. n_read: tokens read of each document, as far as it got."""
+
+    run: Run
+    context: Context
+    strategy: Strategy
+    focus: str | None
+    n_read: list[int]
+    is_cancelled: bool = False
+
+    def map(self, parts: Sequence[Part]) -> Generator[Event, None, list[Point]]:
+        """One point a part, in order, told as they finish; fewer when cancelled."""
+        run = self.run
+        points: list[Point] = []
+        whole = [reading.document.read(0, reading.document.text.n_code_points) for reading in run.readings]
+        whole = whole if self.strategy == "exact" else []
+        for first in range(0, len(parts), WAVE):
+            wave = parts[first : first + WAVE]
+            keys = [key_point(part, self.focus) for part in wave]
+            requests = [self._request(part, key, whole) for part, key in zip(wave, keys, strict=True)]
+            finished: dict[int, Point] = {}
+            for done in decode_many(self.context, requests, run.timings, run.started):
+                run.count(done)
+                if done.finish_reason == "cancelled":
+                    self.is_cancelled = True
+                    return points
+                part, key = wave[done.index], keys[done.index]
+                finished[done.index] = accept(key, done.text, done.finish_reason)
+                self.n_read[part.reading.ordinal] += self._n_read(part, key)
+                while len(points) - first in finished:
+                    point = finished[len(points) - first]
+                    points.append(point)
+                    run.listen(Progress("summarising", len(points), len(parts), "parts"))
+                    yield SectionDone(point.title, join_pages([point.pages]), point.text)
+        return points
+
+    def _request(self, part: Part, key: Point, whole: Sequence[str]) -> Request:
+        sentence = self._clip(key.text, KEY_TOKENS)
+        fragments: Sequence[str] = whole
+        if self.strategy == "condense":
+            fragments = [sentence]
+        elif self.strategy == "map-reduce":
+            fragments = [part.reading.document.read(*part.span)]
+        messages = document_messages(fragments, rewrite_task(sentence, self.focus))
+        return self.run.request(messages, REWRITE_TOKENS)
+
+    def _n_read(self, part: Part, key: Point) -> int:
+        """Tokens of the document that the model read for the point."""
+        if self.strategy != "condense":
+            return part.n_tokens
+        return min(part.n_tokens, KEY_TOKENS, len(self.run.model.tokenize(key.text)))
+
+    def _clip(self, text: str, n_tokens: int) -> str:
+        """The beginning of a text that has at most n_tokens, cut at white space where there is some."""
+        while text and (n := len(self.run.model.tokenize(text))) > n_tokens:
+            text = text[: max(1, len(text) * n_tokens // n) if len(text) > 1 else 0]
+            text = text.rpartition(" ")[0] or text[:-1]
+        return text
+
+    def reduce(self, points: list[Point], n_wanted: int) -> list[Point]:
+        """Merge neighbours, level by level, until the wanted number is left, or one for each section."""
+        while len(points) > n_wanted and not self.is_cancelled:
+            groups = merge_groups(points, n_wanted, MAX_MERGED, self.focus)
+            if len(groups) == len(points):
+                break
+            points = self._merge(groups)
+        return points
+
+    def _merge(self, groups: Sequence[Sequence[Point]]) -> list[Point]:
+        """One point a group: its leader, or what the model words of all its members."""
+        run = self.run
+        merged = [members[0] for members in groups]
+        requests: list[Request] = []
+        places: list[int] = []
+        for place, members in enumerate(groups):
+            if len(members) > 1:
+                texts = [self._clip(point.text, KEY_TOKENS) for point in members]
+                merged[place] = replace(members[0], source_text="\n".join(texts), pages=spread_pages(members))
+                messages = document_messages(["\n".join(texts)], merge_task(self.focus))
+                requests.append(run.request(messages, REWRITE_TOKENS))
+                places.append(place)
+        for done in decode_many(self.context, requests, run.timings, run.started):
+            run.count(done)
+            self.is_cancelled |= done.finish_reason == "cancelled"
+            place = places[done.index]
+            point = accept(merged[place], done.text, done.finish_reason)
+            merged[place] = best_cited(point, groups[place])
+        return merged
