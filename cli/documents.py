@@ -142,10 +142,11 @@ class _Opening:
             return False
         if path == "-" or not stat.S_ISREG(status.st_mode):
             return False
-        first = self.seen.setdefault((status.st_dev, status.st_ino), path)
-        if first is path:
+        key = (status.st_dev, status.st_ino)
+        if key not in self.seen:
+            self.seen[key] = path
             return False
-        self._say(f"read once: {_display(path)} is the same file as {_display(first)}")
+        self._say(f"read once: {_display(path)} is the same file as {_display(self.seen[key])}")
         return True
 
     def _check_room(self, n_files: int) -> None:

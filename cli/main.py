@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -14,6 +14,16 @@ from localctx.errors import LocalctxError
 
 from .commands import bench, chunk, doctor, later, models, read
 from .options import ReaderGone
+from .terminal import (
+    OutputFailed,
+    discard_output,
+    flush_output,
+    json_text,
+    note,
+    prepare_streams,
+    print_line,
+    write_as_is,
+)
 
 __all__ = ["app", "run"]
 
@@ -29,11 +39,15 @@ app = typer.Typer(
 
 ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """The base class of Typer's own usage errors, which has format_message()."""
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What writing to a full disk says; without a file name it is an output stream or a temporary file."""
+HELP_WANTED = "NoArgsIsHelpError"
+"""Typer's error of a group without a command, which Typer does not export; its message is the help."""
 
 
 def _print_version(value: bool) -> None:
     if value:
-        print(f"localctx {__version__}")  # noqa: T201  # the command's answer
+        print_line(f"localctx {__version__}")
         raise typer.Exit
 
 
@@ -53,31 +67,33 @@ for group in (read, chunk, later, models, doctor, bench):
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the program on `arguments` (default: the process's own) and exit."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure: Any = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8", errors="backslashreplace")
+    prepare_streams()
     try:
         status = _main(_with_chat(arguments), as_json="--json" in arguments)
-        sys.stdout.flush()
+        flush_output()
     except (ReaderGone, BrokenPipeError):
-        # Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         status = 0
+    except OutputFailed as error:
+        discard_output()
+        status = _tell(error.kind, error.message, error.hint, error.exit_code, as_json=False)
     sys.exit(status)
 
 
 def _with_chat(arguments: list[str]) -> list[str]:
     """`localctx FILE` means `localctx chat FILE`."""
-    if not arguments or arguments[0].startswith("-"):
+    if not arguments or (arguments[0].startswith("-") and arguments[0] != "-"):
         return arguments
-    known = {
+    is_input = arguments[0] == "-" or os.path.lexists(arguments[0])
+    return ["chat", *arguments] if is_input and arguments[0] not in _commands() else arguments
+
+
+def _commands() -> set[str]:
+    """The names of all commands and groups."""
+    names = {
         command.name or command.callback.__name__ for command in app.registered_commands if command.callback
     }
-    known |= {group.name for group in app.registered_groups if group.name}
-    if arguments[0] not in known and os.path.lexists(arguments[0]):
-        return ["chat", *arguments]
-    return arguments
+    return names | {group.name for group in app.registered_groups if group.name}
 
 
 def _main(arguments: list[str], as_json: bool) -> int:
@@ -85,8 +101,10 @@ def _main(arguments: list[str], as_json: bool) -> int:
     try:
         status = typer.main.get_command(app).main(arguments, "localctx", standalone_mode=False)
         return status if isinstance(status, int) else 0
-    except (ReaderGone, BrokenPipeError):
+    except (ReaderGone, BrokenPipeError, OutputFailed):
         raise
+    except SystemExit:  # Typer's way out when the reader of its help has gone
+        raise ReaderGone from None
     except LocalctxError as error:
         return _tell(error.kind, error.message, error.hint, error.exit_code, as_json)
     except typer.Exit as done:
@@ -96,13 +114,31 @@ def _main(arguments: list[str], as_json: bool) -> int:
             "OutOfMemory", "not enough memory", "a smaller --ctx or model; localctx doctor", 1, as_json
         )
     except ClickError as error:
-        hint = "localctx --help" if not arguments else f"localctx {arguments[0]} --help"
-        return _tell("UsageError", _first_line(error), hint, 2, as_json)
-    except Exception as error:  # the last resort: a user gets one line, never a traceback
-        if os.environ.get("LOCALCTX_DEBUG") == "1":
-            raise
-        what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
-        return _tell("InternalError", what, "LOCALCTX_DEBUG=1 shows where; please report it", 1, as_json)
+        return _tell_usage(error, arguments, as_json)
+    except OSError as error:
+        if error.filename is None and error.errno in DISK_FULL:
+            raise OutputFailed(f"cannot write: {(error.strerror or '').lower()}", "free some space") from None
+        return _tell_unexpected(error, as_json)
+    except Exception as error:  # noqa: BLE001  # the last resort: a user gets one line, never a traceback
+        return _tell_unexpected(error, as_json)
+
+
+def _tell_unexpected(error: Exception, as_json: bool) -> int:
+    """One line about a bug; with LOCALCTX_DEBUG=1 the traceback."""
+    if os.environ.get("LOCALCTX_DEBUG") == "1":
+        raise error
+    what = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
+    return _tell("InternalError", what, "LOCALCTX_DEBUG=1 shows where; please report it", 1, as_json)
+
+
+def _tell_usage(error: Any, arguments: list[str], as_json: bool) -> int:
+    """Typer's own error in one line; a group without a command shows its help as it is."""
+    if type(error).__name__ == HELP_WANTED:
+        note(error.format_message())
+        return 2
+    known = arguments and arguments[0] in _commands()
+    hint = f"localctx {arguments[0]} --help" if known else "localctx --help"
+    return _tell("UsageError", _first_line(error), hint, 2, as_json)
 
 
 def _first_line(error: Any) -> str:
@@ -113,8 +149,8 @@ def _tell(kind: str, message: str, hint: str, exit_code: int, as_json: bool) -> 
     """One line on standard error, or the error object on standard output with --json."""
     if as_json:
         error = {"type": kind, "message": message, "hint": hint}
-        print(json.dumps({"schema": "localctx.error/1", "error": error}, ensure_ascii=False))  # noqa: T201
+        write_as_is(json_text({"schema": "localctx.error/1", "error": error}) + "\n")
     else:
         line = f"localctx: {message}" + (f" ({hint})" if hint else "")
-        print(" ".join(line.split()), file=sys.stderr)  # noqa: T201  # the one place errors are shown
+        note(" ".join(line.split()))
     return exit_code

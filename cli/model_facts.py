@@ -21,12 +21,13 @@ def model_facts(spec: str) -> dict[str, Any]:
 
     manifest = find_manifest(spec)
     facts: dict[str, Any] = {"name": spec}
-    try:
-        path = resolve(spec).path
-    except ModelError:
-        if manifest is None:
-            raise
-        path = None
+    path = None
+    if manifest is None or not manifest.is_family:
+        try:
+            path = resolve(spec).path
+        except ModelError:
+            if manifest is None:
+                raise
     if path is not None:
         header = read_file(path)
         manifest = manifest or match(header.metadata)

@@ -19,7 +19,19 @@ import typer
 
 from localctx.errors import Interrupted, NotYetAvailable
 
-__all__ = ["Files", "LaterOptions", "OutputOptions", "ReaderGone", "RunOptions", "with_options"]
+__all__ = [
+    "ConfigOptions",
+    "Files",
+    "JsonOptions",
+    "LaterOptions",
+    "ModelOptions",
+    "OutputOptions",
+    "QuietOptions",
+    "ReadOptions",
+    "ReaderGone",
+    "RunOptions",
+    "with_options",
+]
 
 Files: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Files or directories; - is standard input.")
@@ -28,17 +40,63 @@ Text: TypeAlias = str | None
 _LATER = "Of a later version (exit 2 until then)"
 
 
-def _option(*names: str, help: str = "", panel: str | None = None, metavar: str | None = None) -> Any:  # noqa: A002
-    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+def _option(*names: str, help: str = "", metavar: str | None = None) -> Any:  # noqa: A002  # named as in Typer
+    return typer.Option(*names, help=help, metavar=metavar, show_default=False)
+
+
+ModelName: TypeAlias = Annotated[
+    Text, _option("--model", "-m", help="Model name, GGUF file, or hf:OWNER/REPO[:FILE].")
+]
+Store: TypeAlias = Annotated[
+    Text, _option("--store", metavar="DIR|off", help="Where converted documents are kept; off keeps nothing.")
+]
+PasswordFile: TypeAlias = Annotated[
+    Text, _option("--password-file", metavar="F", help="File with the PDF password.")
+]
+Encoding: TypeAlias = Annotated[
+    Text, _option("--encoding", metavar="NAME", help="Text encoding, when detection is wrong.")
+]
+Offline: TypeAlias = Annotated[bool, _option("--offline", help="Never use the network.")]
+Config: TypeAlias = Annotated[
+    Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")
+]
+Json: TypeAlias = Annotated[bool, _option("--json", help="One JSON object on standard output.")]
+Quiet: TypeAlias = Annotated[bool, _option("--quiet", help="Only the answer and errors.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options of every command that runs a model. None means: not given here."""
+class ConfigOptions:
+    """Options of every command that has settings. None means: not given here."""
 
-    model: Annotated[
-        Text, _option("--model", "-m", help="Model name, GGUF file, or hf:OWNER/REPO[:FILE].")
-    ] = None
+    offline: Offline = False
+    config: Config = None
+
+    def flags(self) -> dict[str, object]:
+        """The given options as settings; None where not given."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "config"}
+        return {name: None if value is False else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(ConfigOptions):
+    """Options of a command that looks at a model."""
+
+    model: ModelName = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(ModelOptions):
+    """Options of a command that reads documents with a model's tokenizer alone."""
+
+    store: Store = None
+    password_file: PasswordFile = None
+    encoding: Encoding = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ReadOptions):
+    """Options of every command that runs a model."""
+
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
     ] = None
@@ -65,26 +123,7 @@ class RunOptions:
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
     ] = None
-    store: Annotated[
-        Text,
-        _option("--store", metavar="DIR|off", help="Where converted documents are kept; off keeps nothing."),
-    ] = None
-    password_file: Annotated[
-        Text, _option("--password-file", metavar="F", help="File with the PDF password.")
-    ] = None
-    encoding: Annotated[
-        Text, _option("--encoding", metavar="NAME", help="Text encoding, when detection is wrong.")
-    ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
-    offline: Annotated[bool, _option("--offline", help="Never use the network.")] = False
-    config: Annotated[
-        Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")
-    ] = None
-
-    def flags(self) -> dict[str, object]:
-        """The given options as settings; None where not given."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "config"}
-        return {name: None if value is False else value for name, value in values.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,12 +170,24 @@ class LaterOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputOptions:
-    """How results are shown."""
+class JsonOptions:
+    """The form of a result."""
 
-    json: Annotated[bool, _option("--json", help="One JSON object on standard output.")] = False
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuietOptions(JsonOptions):
+    """The form of a result, and how much is said beside it."""
+
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(QuietOptions):
+    """The form of an answer, and how much is said of how it came about."""
+
     verbose: Annotated[bool, _option("--verbose", "-v", help="Say more on standard error.")] = False
-    quiet: Annotated[bool, _option("--quiet", help="Only the answer and errors.")] = False
 
 
 class ReaderGone(Exception):  # no error: the reader of our output has what it wanted

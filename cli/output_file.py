@@ -21,9 +21,9 @@ __all__ = ["check_writable", "write_whole"]
 
 def check_writable(path: Path) -> None:
     """Raises UsageError when write_whole() would, before minutes of work are spent on what cannot be kept."""
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a directory", "name a file with -o")
     with _write_errors(path):
+        if path.is_dir():
+            raise IsADirectoryError(None, "it is a directory")
         if _is_special(path):
             if not os.access(path, os.W_OK):
                 raise PermissionError(None, "permission denied")

@@ -5,15 +5,14 @@ Progress and colour appear only where standard error is a terminal; NO_COLOR is 
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
 
 from localctx.session.events import Event, Finished, Notice, Overview, Planned, Progress, SectionDone, Text
+
+from .citations import citation_lines
+from .terminal import note, print_json, print_line, shown, write, write_as_is
 
 if TYPE_CHECKING:
     from rich.progress import Progress as ProgressBars
@@ -22,40 +21,11 @@ if TYPE_CHECKING:
     from localctx.doctor import Finding
     from localctx.registry import ListedModel
     from localctx.session.answer import Answer
-    from localctx.session.strategy import Choice
 
-__all__ = [
-    "Reporter",
-    "note",
-    "print_facts",
-    "print_finding",
-    "print_json",
-    "print_line",
-    "print_model",
-    "silent",
-]
+__all__ = ["Reporter", "print_facts", "print_finding", "print_model"]
 
 OUTLINE_LINES = 12
 LONG_TOKENS = 100_000
-
-
-def print_line(text: str) -> None:
-    """A line of the command's result."""
-    print(text)  # noqa: T201
-
-
-def print_json(value: object) -> None:
-    """The command's result as one JSON object on one line."""
-    print(json.dumps(value, ensure_ascii=False))  # noqa: T201
-
-
-def note(text: str) -> None:
-    """A line about the work, on standard error."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-
-def silent(_: str) -> None:
-    """A note that nobody wants."""
 
 
 def size(n_bytes: float) -> str:
@@ -70,14 +40,12 @@ def size(n_bytes: float) -> str:
 class Reporter:
     """Shows one run: progress on a terminal, notes, the answer as it comes, the coverage footer."""
 
-    def __init__(
-        self, *, as_json: bool, quiet: bool, verbose: bool, answer_to: Callable[[str], None] | None
-    ) -> None:
-        """`answer_to` takes the pieces of the answer; None keeps them back (JSON, or an output file)."""
+    def __init__(self, *, as_json: bool, quiet: bool, verbose: bool, shows_answer: bool) -> None:
+        """Without `shows_answer` the pieces of the answer are kept back (JSON, or an output file)."""
         self._as_json = as_json
         self._quiet = quiet
         self._verbose = verbose
-        self._answer_to = answer_to
+        self._shows_answer = shows_answer
         self._live = sys.stderr.isatty() and not quiet
         self._bars: ProgressBars | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -119,10 +87,9 @@ class Reporter:
             for line in self._lines(event):
                 self._note(line)
 
-    def preview(self, overview: Overview, choice: Choice) -> None:
-        """Show what a document is before it is read whole."""
+    def preview(self, overview: Overview, plan: str) -> None:
+        """Show what a document is, and what will probably be done, before it is read whole."""
         if not self._quiet:
-            plan = f"plan: probably {choice.strategy} ({choice.why}, estimated)"
             for line in [*_overview(overview), plan]:
                 self._note(line)
         self._previewed.add(overview.source)
@@ -130,10 +97,7 @@ class Reporter:
     def _lines(self, event: Event) -> list[str]:
         """What is said of an event that is not the answer."""
         if isinstance(event, Overview):
-            lines = _overview(event)
-            return (
-                [line for line in lines if "warning:" in line] if event.source in self._previewed else lines
-            )
+            return [] if event.source in self._previewed else _overview(event)
         if isinstance(event, Planned):
             parts = f" in {event.n_parts} parts" if event.n_parts > 1 else ""
             lines = [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
@@ -149,21 +113,21 @@ class Reporter:
 
     def _note(self, line: str) -> None:
         if self._bars is not None:
-            self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._bars.console.print(shown(line, sys.stderr), markup=False, highlight=False, soft_wrap=True)
         else:
             self._end_line()
             note(line)
 
     def _text(self, text: str) -> None:
-        if self._answer_to is None:
+        if not self._shows_answer:
             return
         self._stop_bars()
-        self._answer_to(text)
+        write(text)
         self._at_line_start = text.endswith("\n")
 
     def _end_line(self) -> None:
-        if not self._at_line_start and self._answer_to is not None:
-            self._answer_to("\n")
+        if not self._at_line_start and self._shows_answer:
+            write("\n")
             self._at_line_start = True
 
     def _stop_bars(self) -> None:
@@ -178,8 +142,8 @@ class Reporter:
         if self._as_json:
             print_json(answer.to_json())
             return
-        if answer.citations and answer.command == "ask" and self._answer_to is not None:
-            self._answer_to("\n" + "\n".join(_citation_lines(answer)) + "\n")
+        if answer.citations and self._shows_answer:
+            write_as_is("\n" + "\n".join(citation_lines(answer, for_terminal=sys.stdout.isatty())) + "\n")
         if not self._quiet:
             for line in _footer(answer, self._verbose):
                 note(line)
@@ -193,24 +157,11 @@ def _overview(event: Overview) -> list[str]:
     if event.language:
         facts.append(f"language {event.language}")
     lines = [f"{event.source}: {', '.join(facts)}"]
-    top = [section for section in event.outline if section.level == min(s.level for s in event.outline)]
+    highest = min((section.level for section in event.outline), default=0)
+    top = [section for section in event.outline if section.level == highest]
     lines += [f"  {section.title}" for section in top[:OUTLINE_LINES]]
     if len(top) > OUTLINE_LINES:
         lines.append(f"  … and {len(top) - OUTLINE_LINES:,} more sections")
-    return lines
-
-
-def _citation_lines(answer: Answer) -> list[str]:
-    """`[1] file.pdf p. 12 “quote”`; on a terminal the mark links to the page (OSC 8)."""
-    lines = []
-    for number, citation in enumerate(answer.citations, 1):
-        mark = f"[{number}]"
-        page = citation.page_label or citation.page
-        if citation.page is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-            target = f"file://{quote(os.path.abspath(citation.source))}#page={citation.page}"  # noqa: PTH100  # a text, not access
-            mark = f"\x1b]8;;{target}\x1b\\{mark}\x1b]8;;\x1b\\"
-        where = f"{citation.source} p. {page}" if page else citation.source
-        lines.append(f"{mark} {where} “{' '.join(citation.quote.split())}”")
     return lines
 
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from localctx.api import choose_model, open_document_for, open_model_for
+import typer
+
+from localctx.api import choose_model, open_document_for, open_model_for, settings_for
+from localctx.document.encodings import canonical_encoding
 from localctx.document.events import Preview
-from localctx.errors import Interrupted, PartlyDone
+from localctx.errors import Interrupted, LocalctxError, PartlyDone
 from localctx.session.events import Event, Finished, Listener, Overview, Progress
-from localctx.session.strategy import Choice
+from localctx.session.strategy import Choice, check_strategy
 from localctx.settings import Settings
 
-from .documents import open_documents, page_range
+from .citations import text_with_citations
+from .documents import Opened, open_documents, page_range
 from .options import OutputOptions, RunOptions
 from .output_file import check_writable, write_whole
-from .render import Reporter, note, silent
+from .render import Reporter
+from .terminal import note, silent
 
 if TYPE_CHECKING:
     from localctx.document import Document
+    from localctx.session.answer import Answer
     from localctx.values import Model
 
 __all__ = ["Job", "run_verb"]
@@ -35,6 +41,7 @@ Chooser: TypeAlias = Callable[[str, int, int], Choice]
 class Job:
     """What a command was told. `out` is the output file; None or - is standard output."""
 
+    command: Literal["ask", "summarize"]
     files: Sequence[str]
     run: RunOptions
     output: OutputOptions
@@ -52,40 +59,65 @@ def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
 
     Raises what the stages raise; Interrupted when it was cancelled, PartlyDone when files failed.
     """
-    pages = page_range(job.pages)
-    if job.out_path is not None:
-        check_writable(job.out_path)
+    _check(job)
     settings, chosen = choose_model(job.run.flags(), job.run.config)
     output = job.output
     reporter = Reporter(
         as_json=output.json,
         quiet=output.quiet,
         verbose=output.verbose,
-        answer_to=None if output.json or job.out_path is not None else _write,
+        shows_answer=not output.json and job.out_path is None,
     )
-    model = open_model_for(settings, chosen)
-    preview = _Preview(reporter, model, settings, choose)
+    with closing(open_model_for(settings, chosen)) as model, reporter:
+        pages = page_range(job.pages)
+        preview = _Preview(reporter, model, settings, choose)
 
-    def open_one(source: str) -> Document:
-        return open_document_for(source, settings, pages, preview.progress, preview)
+        def open_one(source: str) -> Document:
+            return open_document_for(source, settings, pages, preview.progress, preview)
 
-    warn = silent if output.quiet else (lambda text: note(f"warning: {text}"))
-    try:
-        with reporter, open_documents(job.files, open_one, warn) as opened:
+        warn = silent if output.quiet else (lambda text: note(f"warning: {text}"))
+        with open_documents(job.files, open_one, warn, has_page_range=pages is not None) as opened:
             answer = None
             for event in verb(opened.documents, model, settings, reporter.progress):
                 if isinstance(event, Finished):
-                    answer = event.answer
+                    answer = _with_warnings(event.answer, opened)
                     if job.out_path is not None:
-                        write_whole(job.out_path, answer.text + "\n")
-                reporter.event(event)
-    finally:
-        model.close()
+                        write_whole(job.out_path, text_with_citations(answer))
+                    reporter.event(Finished(answer))
+                else:
+                    reporter.event(event)
+    _tell_shortcomings(answer, opened, as_json=output.json)
+
+
+def _check(job: Job) -> None:
+    """Refuse what is wrong in the options before a model or document is opened."""
+    page_range(job.pages)
+    settings = settings_for(job.run.flags(), job.run.config)
+    check_strategy(settings.strategy, job.command)
+    if settings.encoding is not None:
+        canonical_encoding(settings.encoding)
+    if job.out_path is not None:
+        check_writable(job.out_path)
+
+
+def _with_warnings(answer: Answer, opened: Opened) -> Answer:
+    """The answer that also says which files are not in it."""
+    return replace(answer, warnings=tuple(dict.fromkeys([*opened.warnings, *answer.warnings])))
+
+
+def _tell_shortcomings(answer: Answer | None, opened: Opened, *, as_json: bool) -> None:
+    """Raise what kept the answer from being whole; after a JSON answer only the exit code still says it."""
+    problem: LocalctxError | None = None
     if answer is not None and answer.finish_reason == "cancelled":
-        raise Interrupted("interrupted")
-    if opened.n_failed:
+        problem = Interrupted("interrupted")
+    elif opened.n_failed:
         n_files = opened.n_failed + len(opened.documents)
-        raise PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
+        problem = PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
+    if problem is not None and as_json and answer is not None:
+        note(f"localctx: {problem.message}")
+        raise typer.Exit(problem.exit_code)
+    if problem is not None:
+        raise problem
 
 
 @dataclass(slots=True)
@@ -115,12 +147,14 @@ class _Preview:
             n_tokens_estimate=n_tokens,
             language=language_of_sample(preview.text),
             outline=tuple(Section(level, title, 0, 0) for level, title in preview.outline),
-            warnings=(),
         )
-        limit = self.model.usable_n_ctx(self.settings.ctx)
-        self.reporter.preview(overview, self.choose(self.settings.strategy, n_tokens, limit))
+        self.reporter.preview(overview, self._plan(n_tokens))
 
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    def _plan(self, n_tokens: int) -> str:
+        """What will probably be done; only the exact count decides."""
+        try:
+            limit = self.model.usable_n_ctx(self.settings.ctx)
+            choice = self.choose(self.settings.strategy, n_tokens, limit)
+        except LocalctxError as error:
+            return f"plan: probably not possible: {error.message} (estimated)"
+        return f"plan: probably {choice.strategy} ({choice.why}, estimated)"

@@ -1,4 +1,4 @@
-"""Names for people: one way to show a path, or text from outside, on one line of a terminal. Imports nothing here."""
+"""How a path, or text from outside, is shown on one line of a terminal. Imports nothing of this package."""
 
 from __future__ import annotations
 

@@ -16,9 +16,14 @@ from typing import Any, get_type_hints
 
 from localctx.errors import UsageError
 
-__all__ = ["CONFIG_FILE", "STRATEGIES", "Settings", "load_settings", "nearest"]
+__all__ = ["CONFIG_FILE", "DEFAULT_MODEL", "STRATEGIES", "Settings", "load_settings", "nearest"]
 
 CONFIG_FILE = "localctx.toml"
+DEFAULT_MODEL = "smollm2-135m"
+"""The embedded model."""
+ENVIRONMENT_PREFIX = "LOCALCTX_"
+OTHER_VARIABLES = ("LOCALCTX_DEBUG", "LOCALCTX_MODELS_DIR")
+"""Variables of this prefix that are no settings of a run."""
 STRATEGIES = ("auto", "exact", "stream", "retrieve", "map-reduce", "condense")
 
 
@@ -31,7 +36,7 @@ class Settings:
     store: folder for converted documents, or "off".
     """
 
-    model: str = "smollm2-135m"
+    model: str = DEFAULT_MODEL
     ctx: int | None = None
     threads: int | None = None
     gpu_layers: str = "auto"
@@ -92,15 +97,15 @@ def load_settings(
 ) -> Settings:
     """Merge the layers; None in `flags` means not given.
 
-    Raises UsageError for an unknown key (naming the nearest known one), a value of the wrong type or out of
-    range, and a named `config` that cannot be read.
+    Raises UsageError for an unknown key or variable (naming the nearest known one), a value of the wrong type
+    or out of range, and a named `config` that cannot be read.
     """
     known = {field.name for field in fields(Settings)}
     environ = os.environ if environ is None else environ
     layers: list[tuple[str, Mapping[str, object]]] = [
         ("manifest", dict(manifest or {})),
         _read_config(config),
-        ("environment", {n: v for n in known if (v := environ.get(f"LOCALCTX_{n.upper()}"))}),
+        ("environment", _from_environment(environ, known)),
         ("command line", {name: value for name, value in flags.items() if value is not None}),
     ]
     merged: dict[str, Any] = {}
@@ -110,6 +115,17 @@ def load_settings(
                 raise UsageError(f"unknown setting {name!r} in {origin}{nearest(name, known)}")
             merged[name] = _typed(name, value, origin)
     return replace(Settings(), **merged)
+
+
+def _from_environment(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, object]:
+    """The settings among the variables; an empty one says nothing."""
+    names = {f"{ENVIRONMENT_PREFIX}{name.upper()}": name for name in known}
+    given = {name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX) and value}
+    for name in given:
+        if name not in names and name not in OTHER_VARIABLES:
+            close = nearest(name, [*names, *OTHER_VARIABLES])
+            raise UsageError(f"unknown environment variable {name!r}{close}", "correct or unset it")
+    return {names[name]: value for name, value in given.items() if name in names}
 
 
 def _read_config(config: Path | None) -> tuple[str, dict[str, object]]:

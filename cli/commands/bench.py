@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
-from localctx.errors import NotYetAvailable
+from localctx.errors import UsageError
 
-from ..options import LaterOptions, OutputOptions, RunOptions, with_options
+from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
+from .later import add_later
 
 __all__ = ["register"]
+
+LATER = ("summary", "prefill", "ask", "decode", "codec", "load", "compare")
 
 
 def register(app: typer.Typer) -> None:
@@ -20,20 +24,13 @@ def register(app: typer.Typer) -> None:
     )
     group.command("document")(with_options(document))
     group.command("faithfulness")(with_options(faithfulness))
-    for name in ("summary", "prefill", "ask", "decode", "codec", "load", "compare"):
-        group.command(name, help="Later version.")(_refuse(name))
+    for name in LATER:
+        add_later(group, name, f"localctx bench {name}")
     app.add_typer(group, name="bench")
 
 
-def _refuse(name: str):  # type: ignore[no-untyped-def]  # Typer reads the inner signature
-    def command(arguments: list[str] | None = typer.Argument(None, metavar="...")) -> None:
-        raise NotYetAvailable(f"`localctx bench {name}` is not available yet in this version")
-
-    return command
-
-
 def document(
-    output: OutputOptions,
+    output: JsonOptions,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="pdf, open, stream or xml; repeatable.")
     ] = None,
@@ -44,7 +41,7 @@ def document(
 
     from localctx.bench.document import run as measure
 
-    from ..render import print_json, print_line
+    from ..terminal import print_json, print_line
 
     results = []
     for result in measure(scale=scale, only=only):
@@ -58,14 +55,15 @@ def document(
 def faithfulness(
     run: RunOptions,
     later: LaterOptions,
-    output: OutputOptions,
+    output: QuietOptions,
     texts: Annotated[
         str | None,
         typer.Option("--texts", metavar="DIR", help="Ten or so texts (default: cut from the sample)."),
     ] = None,
     sample: Annotated[
-        str, typer.Option("--sample", metavar="FILE", help="Document that the texts are cut from.")
-    ] = "docs/samples/state-of-the-union.pdf",
+        str | None,
+        typer.Option("--sample", metavar="FILE", help="Document that the texts are cut from."),
+    ] = None,
     modes: Annotated[
         list[str] | None,
         typer.Option("--mode", metavar="MODE", help="map-reduce, condense, exact, plain-prompt."),
@@ -74,18 +72,19 @@ def faithfulness(
 ) -> None:
     """Share of numbers and names in summaries that stand in the source, for each mode."""
     from localctx.api import choose_model, open_model_for
-    from localctx.bench.faithfulness_modes import MODES, measure
+    from localctx.bench.faithfulness_modes import MODES, Inputs, measure
 
-    from ..render import note, print_json, print_line, silent
+    from ..terminal import note, print_json, print_line, silent
 
     later.refuse_given()
+    if run.strategy is not None:
+        raise UsageError("--strategy is not for bench faithfulness", "--mode names what is compared")
+    inputs = Inputs(texts, sample, count)
+    inputs.check()
     settings, chosen = choose_model(run.flags(), run.config)
-    model = open_model_for(settings, chosen)
-    try:
+    with closing(open_model_for(settings, chosen)) as model:
         say = silent if output.quiet else note
-        report = measure(model, settings, texts, sample, modes or list(MODES), count, say)
-    finally:
-        model.close()
+        report = measure(model, settings, inputs, modes or list(MODES), say)
     if output.json:
         print_json(report.as_json())
         return

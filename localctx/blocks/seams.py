@@ -51,7 +51,10 @@ def seam_difference(blocks: Sequence[Block], tokenize: Tokenizer, max_groups: in
     """Compare the blocks' tokens with those of their joined text, in at most `max_groups` groups of
     neighbouring blocks spread evenly over `blocks`, each of about 16,384 code points.
 
-    Short documents are compared whole but for the cuts between groups.
+    Short documents are compared whole but for the cuts between groups. It may be called again and again on
+    consecutive parts of a document as they are made: nothing is remembered, and the figures add up. At most
+    about 16,384 code points and one block are tokenised at a time. A gap between two blocks (passages left
+    out) ends a group, so that only what is neighbouring in the text is compared.
     """
     n_blocks = tokens_added = tokens_whole = 0
     groups = list(_groups(blocks))
@@ -68,6 +71,7 @@ def seam_difference(blocks: Sequence[Block], tokenize: Tokenizer, max_groups: in
 def _groups(blocks: Sequence[Block]) -> Iterator[tuple[int, int]]:
     first = 0
     for index, block in enumerate(blocks):
-        if block.end - blocks[first].start >= GROUP_CODE_POINTS or index == len(blocks) - 1:
+        is_last = index == len(blocks) - 1 or blocks[index + 1].start != block.end
+        if is_last or block.end - blocks[first].start >= GROUP_CODE_POINTS:
             yield first, index + 1
             first = index + 1

@@ -11,10 +11,9 @@ from localctx.doctor.report import Finding, Report
 from localctx.doctor.trial import TRIAL_MODULE, check_engine, check_package
 from localctx.errors import LocalctxError
 from localctx.registry import models_dir, resolve
+from localctx.settings import DEFAULT_MODEL
 
 __all__ = ["examine"]
-
-DEFAULT_MODEL = "smollm2-135m"
 
 
 def examine(

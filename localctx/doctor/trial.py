@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localctx.doctor.report import Finding
+from localctx.document.isolate import child_environment
 
 __all__ = ["TRIAL_MODULE", "check_engine", "check_package"]
 
@@ -40,9 +41,11 @@ def check_engine(path: Path, module: str, timeout_s: float) -> Iterator[Finding]
 
     The child prints JSON objects, a line each; together they say how it was built, then what came of it.
     """
-    command = [sys.executable, "-m", module, str(path)]
+    command = [sys.executable, "-P", "-m", module, str(path)]  # -P: nothing is imported from this folder
     try:
-        child = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False)
+        child = subprocess.run(
+            command, capture_output=True, timeout=timeout_s, check=False, env=child_environment()
+        )
     except subprocess.TimeoutExpired:
         yield Finding("trial", "fail", f"no token within {timeout_s:.0f} s", "try a smaller model")
         return

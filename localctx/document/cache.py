@@ -2,7 +2,8 @@
 
 An entry is written to a temporary folder, synced and renamed, so it is whole or absent; size, text hash and a
 hash of the metadata are checked on every use, and what does not match is made again. Folders are 0700, links
-are not followed, names are hashes. The least recently used entries go when `MAX_BYTES` is exceeded.
+are not followed, names are hashes; a folder that others may write to is not used. The least recently used
+entries go when `MAX_BYTES` is exceeded.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 
 import xxhash
 
-from localctx.document.convert import Layout
+from localctx.document.convert import Layout, Sink
 from localctx.document.text_file import TextFile, TextScan
+from localctx.names import display_name
 from localctx.values import Page, Section
 
 __all__ = ["CONVERTER_VERSION", "MAX_BYTES", "CacheFolder", "CacheUnusable", "TextCache", "cache_folder"]
 
-CONVERTER_VERSION = 1
+CONVERTER_VERSION = 2
 """Part of every key: raise it whenever a converter's output changes."""
 MAX_BYTES = 2 << 30
 """Size of all entries together beyond which the least recently used are removed."""
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 STALE_SECONDS = 24 * 3600.0
 TEXT_NAME, META_NAME, TEMPORARY_PREFIX = "text.utf8", "meta.json", "tmp-"
 
@@ -61,9 +64,13 @@ class TextCache:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 self._root.mkdir(mode=0o700)
-            status = self._root.lstat()
+            above, status = folder.stat(), self._root.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            raise CacheUnusable(f"{self._root} is not a folder of this user")
+            raise CacheUnusable(f"{display_name(self._root)} is not a folder of this user")
+        if status.st_mode & OTHERS_WRITE or (
+            above.st_mode & OTHERS_WRITE and not above.st_mode & stat.S_ISVTX
+        ):
+            raise CacheUnusable(f"others may write to {display_name(self._root)}; chmod go-w")
 
     def load(self, key: str, name: str) -> Entry | None:
         """The entry, or None where there is none or it is damaged. `name` is shown in errors."""
@@ -73,7 +80,7 @@ class TextCache:
                 return None
             meta = json.loads(read_regular(folder / META_NAME))
             text = open_regular(folder / TEXT_NAME)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):  # the last: nested beyond what Python's parser takes
             return None
         try:
             entry = checked_entry(meta, text, name)
@@ -87,9 +94,7 @@ class TextCache:
             os.utime(folder)
         return entry
 
-    def save(
-        self, key: str, name: str, convert: Callable[[BinaryIO], tuple[Layout, dict[str, str]]]
-    ) -> Entry:
+    def save(self, key: str, name: str, convert: Callable[[Sink], tuple[Layout, dict[str, str]]]) -> Entry:
         """Have `convert` write the text into a new entry. Raises CacheUnusable, and what `convert` raises."""
         with unusable_on_os_error():
             temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=self._root))
@@ -98,7 +103,7 @@ class TextCache:
                 descriptor = os.open(temporary / TEXT_NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             text = GuardedFile(descriptor)
             try:
-                layout, facts = convert(text)  # type: ignore[arg-type]  # only write() is used
+                layout, facts = convert(text)
                 text.flush_and_sync()
                 scan = TextScan(text.file)
                 with unusable_on_os_error():
@@ -154,10 +159,20 @@ class GuardedFile:
     def __init__(self, descriptor: int) -> None:
         self.file: BinaryIO = os.fdopen(descriptor, "r+b")
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes, /) -> int:
         """Write all of `data`. Raises CacheUnusable."""
         with unusable_on_os_error():
             return self.file.write(data)
+
+    def seek(self, offset: int, /) -> int:
+        """Move to a place. Raises CacheUnusable."""
+        with unusable_on_os_error():
+            return self.file.seek(offset)
+
+    def truncate(self) -> int:
+        """Cut the file off here. Raises CacheUnusable."""
+        with unusable_on_os_error():
+            return self.file.truncate()
 
     def flush_and_sync(self) -> None:
         """Bring everything to disk. Raises CacheUnusable."""
@@ -235,7 +250,7 @@ def checked_entry(meta: Any, text: BinaryIO, name: str) -> Entry | None:
         if not scan.is_valid or scan.content_hash != meta["content_hash"]:
             return None
         return TextFile(text, scan, name), layout_from(meta["layout"]), dict(meta["facts"])
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Protocol
 
 from localctx.document.events import Event, Facts, Heading, Notice, PageMark, Text
 from localctx.document.limits import Limits
 from localctx.errors import LimitExceeded
 from localctx.values import Page, Section
 
-__all__ = ["Layout", "Writer", "lay_out"]
+__all__ = ["Layout", "Sink", "Writer", "lay_out"]
 
 TITLE_CHARACTERS = 200
 
@@ -29,11 +29,23 @@ class Layout:
     pages_without_text: tuple[int, ...] = ()
     encoding: str | None = None
     replaced_characters: int = 0
-    needed_password: bool = False
     notices: tuple[str, ...] = ()
 
 
-def lay_out(events: Iterable[Event], out: BinaryIO | None, limits: Limits) -> Layout:
+class Sink(Protocol):
+    """Where text goes: what a conversion needs of a file, so that it can also start again."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write all of `data`."""
+
+    def seek(self, offset: int, /) -> int:
+        """Move to a place."""
+
+    def truncate(self) -> int:
+        """Cut the file off here."""
+
+
+def lay_out(events: Iterable[Event], out: Sink | None, limits: Limits) -> Layout:
     """Write the events' text to `out` as UTF-8 (None: only count) and return what they say besides."""
     writer = Writer(out, limits)
     for event in events:
@@ -52,7 +64,7 @@ class _OpenPage:
 class Writer:
     """Takes events one by one."""
 
-    out: BinaryIO | None
+    out: Sink | None
     limits: Limits
     n_code_points: int = 0
     n_bytes: int = 0
@@ -128,7 +140,6 @@ class Writer:
             tuple(self.blank_pages),
             self.facts.encoding,
             self.facts.replaced_characters or 0,
-            bool(self.facts.needed_password),
             tuple(dict.fromkeys(self.notices)),
         )
 
@@ -151,7 +162,6 @@ def merged(old: Facts, new: Facts) -> Facts:
     return Facts(
         old.encoding if new.encoding is None else new.encoding,
         old.replaced_characters if new.replaced_characters is None else new.replaced_characters,
-        old.needed_password if new.needed_password is None else new.needed_password,
     )
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 
 from localctx.document.archive import Archive
 from localctx.document.events import Event, Heading, Options, Text
 from localctx.document.markup import QuietHandler, attribute, local_name
 from localctx.document.parts import parse_member, parse_whole, relationships
 from localctx.document.source import Source
+from localctx.errors import LimitExceeded
 
 __all__ = ["convert"]
 
 TITLE_STYLES = {"title": 1}
 HEADING_STYLE = re.compile(r"heading ([1-9])$", re.I)
+NOTES = frozenset({"footnote", "endnote"})
 SKIPPED = frozenset({"del", "moveFrom", "Fallback", "instrText", "delText", "pict"})
+ELEMENT_CHARACTERS = 64
+"""What an open paragraph or cell counts for, so that empty ones count too."""
 SYMBOLS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
@@ -29,17 +32,16 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
         styles = Styles()
         if f"{folder}/styles.xml" in archive:
             parse_whole(archive, f"{folder}/styles.xml", styles, options)
-        body = Body(styles.levels())
+        body = Body(styles.levels(), options.limits.token_bytes)
         for _ in parse_member(archive, main, body, options):
             yield from body.drain()
             if options.on_progress is not None:
                 options.on_progress(min(archive.n_bytes_read, source.size_bytes), source.size_bytes)
         for name in ("footnotes.xml", "endnotes.xml"):
             if f"{folder}/{name}" in archive:
-                notes = Notes()
-                parse_whole(archive, f"{folder}/{name}", notes, options)
-                if notes.lines:
-                    yield Text("\n" + "".join(f"[{line}\n" for line in notes.lines))
+                notes = Notes({}, options.limits.token_bytes)
+                for _ in parse_member(archive, f"{folder}/{name}", notes, options):
+                    yield from notes.drain()
 
 
 def main_part(archive: Archive, options: Options) -> str:
@@ -98,10 +100,12 @@ def outline_level(value: str | None) -> int | None:
 
 
 class Body:
-    """Handler of the main part: paragraphs and table rows."""
+    """Handler of the main part: paragraphs and table rows, each of at most `max_characters`."""
 
-    def __init__(self, levels: dict[str, int]) -> None:
+    def __init__(self, levels: dict[str, int], max_characters: int) -> None:
         self._levels = levels
+        self._max_characters = max_characters
+        self._n_held = 0  # characters of open paragraphs and rows, and a little for each of these
         self._events: list[Event] = []
         self._skip = 0
         self._in_text = False
@@ -121,6 +125,7 @@ class Body:
         if self._skip or tag in SKIPPED:
             self._skip += 1
         elif tag == "p":
+            self._hold(ELEMENT_CHARACTERS)
             self._paragraphs.append([])
             self._level, self._is_list_item = None, False
         elif tag == "t":
@@ -129,6 +134,7 @@ class Body:
             self._rows.append([])
         elif tag == "tc":
             if self._rows:
+                self._hold(ELEMENT_CHARACTERS)
                 self._rows[-1].append([])
         elif self._paragraphs:
             self._in_paragraph(tag, attributes)
@@ -146,15 +152,31 @@ class Body:
             self._end_row(self._rows.pop())
         elif tag == "tbl" and not self._rows:
             self._events.append(Text("\n"))
+        self._settle()
 
     def data(self, text: str) -> None:
         """Characters: text only inside w:t."""
         if self._in_text and not self._skip and self._paragraphs:
+            self._hold(len(text))
             self._paragraphs[-1].append(text)
+
+    def _hold(self, n_characters: int) -> None:
+        """Count what is held in memory. Raises LimitExceeded."""
+        self._n_held += n_characters
+        if self._n_held > self._max_characters:
+            raise LimitExceeded(
+                f"one paragraph, table row or note is longer than {self._max_characters:,} characters"
+            )
+
+    def _settle(self) -> None:
+        """Start counting anew where nothing is held any more."""
+        if not self._paragraphs and not self._rows:
+            self._n_held = 0
 
     def _in_paragraph(self, tag: str, attributes: dict[str, str]) -> None:
         """Marks inside a paragraph."""
         value = attribute(attributes, "val")
+        self._hold(len(SYMBOLS.get(tag, "")))
         if tag in SYMBOLS and not (tag == "tab" and value is not None):  # w:tab in w:tabs is a tab stop
             self._paragraphs[-1].append(SYMBOLS[tag])
         elif tag == "pStyle":
@@ -194,31 +216,44 @@ class Body:
             self._events.append(Text(line + "\n"))
 
 
-class Notes:
-    """Handler of footnotes.xml and endnotes.xml: `id] text` of each."""
+class Notes(Body):
+    """Handler of footnotes.xml and endnotes.xml: a line `[id] text` of each, read as the body is."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    def __init__(self, levels: dict[str, int], max_characters: int) -> None:
+        super().__init__(levels, max_characters)
+        self._lines: list[Event] = []
         self._id = ""
-        self._text: list[str] = []
+        self._is_first = True
+
+    def drain(self) -> list[Event]:
+        """The finished notes since the last call, after an empty line."""
+        lines, self._lines = self._lines, []
+        if lines and self._is_first:
+            lines.insert(0, Text("\n"))
+            self._is_first = False
+        return lines
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        tag = local_name(name)
-        if tag in ("footnote", "endnote"):
-            self._id, self._text = attribute(attributes, "id") or "", []
-        self._is_text = tag == "t"
+        """An element begins."""
+        if local_name(name) in NOTES and not self._skip:
+            self._id = attribute(attributes, "id") or ""
+        else:
+            super().start(name, attributes)
 
     def end(self, name: str) -> None:
-        tag = local_name(name)
-        self._is_text = False
-        if tag == "p":
-            self._text.append(" ")
-        elif tag in ("footnote", "endnote"):
-            text = " ".join("".join(self._text).split())
-            with suppress(ValueError):
-                if text and int(self._id) > 0:  # 0 and -1 are the separators
-                    self.lines.append(f"{self._id}] {text}")
+        """An element ends."""
+        if local_name(name) in NOTES and not self._skip:
+            self._end_note()
+        else:
+            super().end(name)
 
-    def data(self, text: str) -> None:
-        if self._is_text:
-            self._text.append(text)
+    def _settle(self) -> None:
+        """A note is held until its end."""
+
+    def _end_note(self) -> None:
+        """Write a note as one line; 0 and -1 are no notes but the separators."""
+        text = "".join(event.text for event in self._events if isinstance(event, Text))
+        self._events.clear()
+        self._n_held = 0
+        if text.strip() and self._id.isdecimal() and int(self._id) > 0:
+            self._lines.append(Text(f"[{self._id}] {' '.join(text.split())}\n"))

@@ -55,7 +55,8 @@ def canonical_encoding(name: str) -> str:
     try:
         info = codecs.lookup(name)
         "".encode(info.name)  # refuses codecs that do not map text to bytes (rot13, base64)
-    except (LookupError, ValueError):
+        Decoder(Encoding(info.name)).try_out()
+    except (LookupError, ValueError, TypeError):
         raise UsageError(
             f"unknown encoding {name!r}", "for example utf-8, cp1252, gb18030, shift_jis, utf-16-le"
         ) from None
@@ -161,6 +162,11 @@ class Decoder:
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
         self.n_replaced = 0
+
+    def try_out(self) -> None:
+        """Raises LookupError or ValueError where the codec stops at damaged bytes (idna, punycode)."""
+        decoder = codecs.getincrementaldecoder(self.encoding.name)(errors="localctx-replace")
+        decoder.decode(b"a-\xff.\x81 " * 4, True)
 
     def decode(self, chunks: Iterable[bytes]) -> Iterator[str]:
         """The text of `chunks` (which start after any mark the encoding names)."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from localctx.document.archive import Archive
-from localctx.document.events import Event, Facts, Heading, Options, Text
+from localctx.document.events import Event, Facts, Heading, Notice, Options, Text
 from localctx.document.html import decode_html, html_events
 from localctx.document.markup import QuietHandler, attribute, local_name
 from localctx.document.parts import parse_whole
@@ -42,9 +42,11 @@ def parse(source: Source, options: Options) -> Iterator[Event]:
         folder = posixpath.dirname(root)
         labels = contents_labels(archive, package, folder, options)
         n_replaced = 0
-        for member in spine_members(package, folder):
-            if member not in archive:
-                continue
+        members, n_missing, n_other = spine_members(archive, package, folder)
+        for n, what in ((n_missing, "missing in the file"), (n_other, "not text")):
+            if n:
+                yield Notice(f"{n:,} of {len(members) + n_missing + n_other:,} chapters are {what}: left out")
+        for member in members:
             text, _, n = decode_html(archive.read(member), options.encoding)
             n_replaced += n
             yield from chapter_events(text, labels.get(member))
@@ -74,17 +76,22 @@ def refuse_protected(archive: Archive, options: Options) -> None:
             )
 
 
-def spine_members(package: Elements, folder: str) -> list[str]:
-    """Members of the chapters in reading order."""
+def spine_members(archive: Archive, package: Elements, folder: str) -> tuple[list[str], int, int]:
+    """Members of the chapters in reading order, how many are missing, and how many are of another kind."""
     manifest = {attributes.get("id", ""): attributes for tag, attributes in package.found if tag == "item"}
-    chapters = (
-        manifest.get(attributes.get("idref", ""), {}) for tag, attributes in package.found if tag == "itemref"
-    )
-    return [
-        resolved(folder, item["href"])
-        for item in chapters
-        if "href" in item and item.get("media-type", "application/xhtml+xml") in CHAPTER_TYPES
-    ]
+    members, n_missing, n_other = [], 0, 0
+    for tag, attributes in package.found:
+        if tag != "itemref":
+            continue
+        item = manifest.get(attributes.get("idref", ""), {})
+        member = resolved(folder, item.get("href", ""))
+        if "href" not in item or member not in archive:
+            n_missing += 1
+        elif item.get("media-type", "application/xhtml+xml") in CHAPTER_TYPES:
+            members.append(member)
+        else:
+            n_other += 1
+    return members, n_missing, n_other
 
 
 def contents_labels(archive: Archive, package: Elements, folder: str, options: Options) -> dict[str, str]:

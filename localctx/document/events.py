@@ -64,14 +64,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found out about the whole; a later value replaces an earlier one, None says nothing.
-
-    needed_password: the text came out of encryption and must not be left on disk.
-    """
+    """What was found out about the whole; a later value replaces an earlier one, None says nothing."""
 
     encoding: str | None = None
     replaced_characters: int | None = None
-    needed_password: bool | None = None
 
 
 Event: TypeAlias = Text | PageMark | Heading | Notice | Facts

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from localctx.document.events import Event, Facts, Heading, Notice, Options, PageMark, Preview, Text
+from localctx.document.events import Event, Heading, Notice, Options, PageMark, Preview, Text
 from localctx.document.pdf import PdfEnd, PdfHeader, PdfLimits, PdfPage, extract_pdf
+from localctx.document.pdf_layout import SENTENCE_ENDS
 from localctx.document.source import Source
-from localctx.errors import LocalctxError
 
 __all__ = ["convert"]
 
 PREVIEW_PAGES = 24
-SENTENCE_ENDS = frozenset('.!?:…"”»)。！？」')
 
 
 def convert(source: Source, options: Options) -> Iterator[Event]:
@@ -26,15 +25,11 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
             pages=pages,
             limits=PdfLimits(memory_bytes=options.limits.child_bytes),
             on_progress=options.on_progress,
+            name=source.name,  # the path is one that means nothing to the user
         )
-        try:
-            with closing(events):
-                for event in previewed(events, source.name, options.on_preview):
-                    yield from converted(event)
-        except LocalctxError as error:
-            if source.path is None:  # the path is a temporary one that means nothing to the user
-                raise type(error)(error.message.replace(path, source.name), error.hint) from None
-            raise
+        with closing(events):
+            for event in previewed(events, source.name, options.on_preview):
+                yield from converted(event)
 
 
 def previewed(
@@ -59,7 +54,6 @@ def converted(event: PdfHeader | PdfPage | PdfEnd) -> Iterator[Event]:
     """One of the extractor's events as the writer takes them."""
     match event:
         case PdfHeader():
-            yield Facts(needed_password=event.needed_password)
             yield from map(Notice, event.warnings)
         case PdfPage():
             yield from page_events(event)
@@ -78,4 +72,4 @@ def page_events(page: PdfPage) -> Iterator[Event]:
         done = offset
     yield Text(page.text[done:])
     if page.text:
-        yield Text("\n\n" if page.text[-1] in SENTENCE_ENDS else "\n")
+        yield Text("\n\n" if page.text.endswith(SENTENCE_ENDS) else "\n")

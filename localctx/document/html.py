@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from localctx.document.encodings import decode_small
 from localctx.document.events import Event, Facts, Heading, Options, Text
+from localctx.document.markup import DECLARATION
 from localctx.document.sandbox import isolated_events
 from localctx.document.source import Source
 from localctx.errors import LimitExceeded
@@ -22,8 +23,9 @@ MANY_TAGS = 8_000
 DROPPED = frozenset(
     {
         *("-comment", "!doctype", "head", "nav", "noscript", "script", "style", "template"),
-        *("audio", "canvas", "embed", "iframe", "math", "object", "svg", "video"),
+        *("audio", "canvas", "embed", "iframe", "object", "svg", "video"),
         *("button", "dialog", "input", "select", "textarea"),
+        *("annotation", "annotation-xml"),  # a formula's second form; its signs are text
     }
 )
 BLOCKS = frozenset(
@@ -37,7 +39,6 @@ BLOCKS = frozenset(
 PARAGRAPHS = frozenset({"p", "pre", "blockquote", "table", "ul", "ol", "dl", "figure"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.I)
-XML_CHARSET = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 SPACES = re.compile(r"[ \t\r\n\f]+")
 
 
@@ -64,7 +65,7 @@ def parse(source: Source, options: Options) -> Iterator[Event]:
 def decode_html(data: bytes, asked: str | None = None) -> tuple[str, str, int]:
     """(text, encoding, replaced characters) of a page that may declare its encoding."""
     head = data[:4096]
-    found = XML_CHARSET.match(head.lstrip()) or CHARSET.search(head)
+    found = DECLARATION.match(head.lstrip()) or CHARSET.search(head)
     return decode_small(data, asked, found[1].decode("ascii") if found else None)
 
 
@@ -163,7 +164,7 @@ class Lines:
                 self._cells.pop()
             if not self._cells:
                 self.break_line()
-        elif tag == "pre":
+        elif tag == "pre" and not self._cells and not self._in_heading:  # there it is a block like any
             self._pre = max(0, self._pre - 1)
             self.break_line(keep_spaces=True)
             self._wants_blank = True

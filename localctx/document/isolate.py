@@ -1,9 +1,10 @@
 """Runs a generator in a child Python process and streams its items back. Knows nothing of file formats.
 
 `isolated("package.module:generator", {"name": value}, limits)` yields what the generator yields. Arguments
-and items are JSON values in length-prefixed frames on the child's standard input and output. The child cannot
-outlive the parent: it ends when its standard input ends. What libraries print there goes nowhere (with
-LOCALCTX_DEBUG=1: to standard error). POSIX only.
+and items are JSON values in length-prefixed frames on the child's standard input and output. When the parent
+dies, standard input ends and so does the child: at once, or as soon as a library that keeps Python's lock
+gives it back, at the latest at the CPU limit. What libraries print there goes nowhere (with LOCALCTX_DEBUG=1:
+to standard error). POSIX only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import contextlib
 import importlib
 import json
 import os
-import select
+import selectors
 import signal
 import struct
 import subprocess
@@ -25,11 +26,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from localctx import errors
+from localctx.names import display_name
 
 __all__ = ["ChildFailed", "IsolationLimits", "child_environment", "isolated"]
 
 FRAME = struct.Struct("<I")
 READ_BYTES = 1 << 16
+MAX_FRAME_BYTES = 64 << 20
+"""Of one item as JSON: the parent holds it in memory."""
 ROOT = str(Path(__file__).resolve().parents[2])
 Reason = Literal["crash", "cpu", "error", "memory", "time"]
 
@@ -85,6 +89,8 @@ def isolated(
                 message = reader.next(seconds)
             except TimeoutError:
                 raise ChildFailed("time", f"made no progress in {seconds:g} s", n_items) from None
+            except FrameTooLarge as error:
+                raise ChildFailed("memory", str(error), n_items) from None
             if message is None:
                 raise death(child, n_items)
             if "item" in message:
@@ -127,6 +133,10 @@ def child_environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join([*filter(None, given), ROOT])}
 
 
+class FrameTooLarge(Exception):
+    """The child announced more than MAX_FRAME_BYTES."""
+
+
 class FrameReader:
     """Reads frames from a pipe with a time limit on each."""
 
@@ -135,23 +145,27 @@ class FrameReader:
         self.buffer = bytearray()
 
     def next(self, seconds: float) -> dict[str, Any] | None:
-        """The next frame, None at the end of the pipe. Raises TimeoutError."""
+        """The next frame, None at the end of the pipe. Raises TimeoutError, FrameTooLarge."""
         header = self.take(FRAME.size, time.monotonic() + seconds)
         if header is None:
             return None
-        body = self.take(FRAME.unpack(header)[0], time.monotonic() + seconds)
+        n_bytes = FRAME.unpack(header)[0]
+        if n_bytes > MAX_FRAME_BYTES:
+            raise FrameTooLarge(f"sent more than {MAX_FRAME_BYTES:,} bytes at once")
+        body = self.take(n_bytes, time.monotonic() + seconds)
         return None if body is None else json.loads(body)
 
     def take(self, n_bytes: int, deadline: float) -> bytes | None:
         """Exactly `n_bytes`, None where the pipe ends before them."""
-        while len(self.buffer) < n_bytes:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([self.descriptor], [], [], left)[0]:
-                raise TimeoutError
-            piece = os.read(self.descriptor, READ_BYTES)
-            if not piece:
-                return None
-            self.buffer += piece
+        with selectors.DefaultSelector() as selector:  # select() takes no descriptor above 1023
+            selector.register(self.descriptor, selectors.EVENT_READ)
+            while len(self.buffer) < n_bytes:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError
+                piece = os.read(self.descriptor, READ_BYTES)
+                if not piece:
+                    return None
+                self.buffer += piece
         taken = bytes(self.buffer[:n_bytes])
         del self.buffer[:n_bytes]
         return taken
@@ -175,7 +189,8 @@ def remote_error(error: dict[str, str], n_items: int) -> Exception:
         return kind(error["message"], error["hint"])
     if error["type"] == "MemoryError":
         return ChildFailed("memory", "reached its memory limit", n_items)
-    return ChildFailed("error", f"failed ({error['type']}: {error['message']})", n_items)
+    message = display_name(error["message"])  # it may quote the file
+    return ChildFailed("error", f"failed ({error['type']}: {message})", n_items)
 
 
 def frame(message: object) -> bytes:

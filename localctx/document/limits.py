@@ -1,4 +1,7 @@
-"""Every cap on what a document may cost, in one place. Knows no format."""
+"""The caps on a document's cost that callers may set. Knows no format.
+
+What one format or child process needs besides (pages lost, seconds a page, bytes a message) stands there.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ class Limits:
     text_bytes: int = 64 * GiB
     """Extracted text."""
     tree_bytes: int = 64 * MiB
-    """Formats whose parser holds the whole file (HTML, one EPUB chapter, tables of contents)."""
+    """What is held whole: HTML, an EPUB chapter, a slide, tables of contents, a zip document's lists."""
     token_bytes: int = 64 * MiB
-    """One XML tag with its attributes, or one paragraph."""
+    """One XML tag with its attributes; in characters: one paragraph, table row, shape or note."""
     depth: int = 10_000
     """Nested XML elements."""
     headings: int = 200_000

@@ -16,9 +16,17 @@ from localctx.document.events import NotThisFormat
 from localctx.document.limits import Limits
 from localctx.errors import LimitExceeded, UsageError
 
-__all__ = ["MarkupHandler", "MarkupParser", "QuietHandler", "attribute", "declared_encoding", "local_name"]
+__all__ = [
+    "DECLARATION",
+    "MarkupHandler",
+    "MarkupParser",
+    "QuietHandler",
+    "attribute",
+    "declared_encoding",
+    "local_name",
+]
 
-DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""", re.I)
 SEPARATOR = "\t"
 FEED_BYTES = 1 << 16
 

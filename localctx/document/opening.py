@@ -20,20 +20,23 @@ from localctx.document.cache import (
     TextCache,
     cache_folder,
 )
-from localctx.document.convert import Layout, lay_out
+from localctx.document.convert import Layout, Sink, lay_out
 from localctx.document.document import Description, Document
 from localctx.document.encodings import canonical_encoding, mark_of
 from localctx.document.events import Event, Notice, NotThisFormat, Options, Preview
 from localctx.document.formats import FORMATS
 from localctx.document.limits import Limits
+from localctx.document.pages import page_list
 from localctx.document.sniff import Sniffed, sniff
 from localctx.document.source import (
     GZIP_MAGIC,
     Source,
     inflated,
+    is_open_pipe,
     open_path,
     os_errors,
     spooled,
+    spooled_pipe,
     temporary_file,
 )
 from localctx.document.text_file import TextFile, TextScan
@@ -60,10 +63,11 @@ def open_document(
 ) -> Document:
     """Open a document for reading.
 
-    source: a path (bytes are a path too, as for open()), an open binary stream, or "-" for `stdin`, which is
-    standard input by default · pages: first and last, from 1, of a paged file · cache_dir: where converted
-    texts are kept, None for nowhere · on_progress: (done, total), in pages of a paged file, else in bytes ·
-    on_preview: told early what a long conversion already knows.
+    source: a path (bytes are a path too, as for open(); a pipe only as /dev/fd/N), an open binary stream, or
+    "-" for `stdin`, which is standard input by default · pages: first and last, from 1, of a paged file ·
+    cache_dir: where converted texts are kept, None for nowhere; what a given password opened is never kept,
+    an encrypted PDF that opens with the empty password is · on_progress: (done, total), in pages of a paged
+    file, else in bytes · on_preview: told early what a long conversion already knows.
     Raises InputError and its kinds, LimitExceeded, UsageError.
     """
     if encoding is not None:
@@ -87,7 +91,7 @@ def open_source(
     if source == "-":
         return spooled(stdin if stdin is not None else sys.stdin.buffer, "-", limits)
     if isinstance(source, str | bytes | os.PathLike):
-        return open_path(source)
+        return spooled_pipe(source, limits) if is_open_pipe(source) else open_path(source)
     name = getattr(source, "name", None)
     return spooled(source, name if isinstance(name, str) else "-", limits)
 
@@ -103,7 +107,7 @@ class Reading:
         """The opened document."""
         is_packed = self.source.head(3) == GZIP_MAGIC
         if not is_packed:
-            sniffed = sniff(self.source)
+            sniffed = sniff(self.source, self.options.limits)
             self.check_pages(sniffed)
             if (found := self.in_place(sniffed)) is not None:
                 return found
@@ -129,6 +133,7 @@ class Reading:
         if sniffed.format.name == "markdown":
             events = sniffed.format.converter()(self.source, replace(self.options, on_progress=None))
             layout = lay_out(events, None, self.options.limits)
+        self.source.check_unchanged()
         text = TextFile(self.source.file, scan, self.source.name)
         facts = facts_of(sniffed)
         layout = replace(layout, notices=(*sniffed.notices, *layout.notices))
@@ -168,18 +173,18 @@ class Reading:
         hasher.update(json.dumps(shape).encode())
         return hasher.hexdigest()
 
-    def convert(self, out: BinaryIO) -> tuple[Layout, dict[str, str]]:
+    def convert(self, out: Sink) -> tuple[Layout, dict[str, str]]:
         """Write the text to `out`. Raises InputError and its kinds."""
         source = self.source
         if source.head(3) == GZIP_MAGIC:
             source = inflated(source, self.options.limits)
         try:
-            sniffed = sniff(source)
+            sniffed = sniff(source, self.options.limits)
             self.check_pages(sniffed)
             layout, sniffed = converted(source, sniffed, self.options, out)
         except LimitExceeded as error:
             name = self.source.name
-            if name in error.message:
+            if error.message.startswith(name):
                 raise
             raise LimitExceeded(f"{name}: {error.message}", error.hint or "split the file") from None
         finally:
@@ -219,7 +224,7 @@ class Reading:
         return Document(text, layout, description, tuple(warnings_of(layout)))
 
 
-def converted(source: Source, sniffed: Sniffed, options: Options, out: BinaryIO) -> tuple[Layout, Sniffed]:
+def converted(source: Source, sniffed: Sniffed, options: Options, out: Sink) -> tuple[Layout, Sniffed]:
     """Convert by the sniffed format; what turns out malformed is read again as plain text."""
     try:
         return lay_out(events_of(source, sniffed, options), out, options.limits), sniffed
@@ -248,13 +253,26 @@ def refuse_blank(text: TextFile, layout: Layout, name: str) -> None:
     """Raises NoTextError where there is nothing but white space."""
     n_pages = len(layout.pages)
     if n_pages and len(layout.pages_without_text) == n_pages:
-        raise NoTextError(
-            f"{name}: no extractable text ({n_pages} page{'s' * (n_pages > 1)}, images only)",
-            "run OCR over it first, for example with ocrmypdf",
-        )
+        raise no_page_with_text(layout, name)
     if all(piece.isspace() for piece in text.stream()):
         what = "only white space" if text.n_bytes else "nothing readable in it"
         raise NoTextError(f"{name}: no text, {what}", "check that it is the right file")
+
+
+def no_page_with_text(layout: Layout, name: str) -> NoTextError:
+    """The error for a document whose pages hold no text: pictures, or pages that no engine could load."""
+    n_pages = len(layout.pages)
+    n_unread = sum(not page.engine and page.quality == 0 for page in layout.pages)
+    count = f"{n_pages} page{'s' * (n_pages > 1)}"
+    if n_unread == n_pages:
+        return NoTextError(
+            f"{name}: no text ({count}, none of which could be loaded: the file is damaged)",
+            "open it in a PDF viewer and print it to a new PDF, then try that file",
+        )
+    others = f"{n_unread} of them damaged, the others images only" if n_unread else "images only"
+    return NoTextError(
+        f"{name}: no extractable text ({count}, {others})", "run OCR over it first, for example with ocrmypdf"
+    )
 
 
 def warnings_of(layout: Layout) -> Iterator[str]:
@@ -268,10 +286,3 @@ def warnings_of(layout: Layout) -> Iterator[str]:
             f"{n:,} character{'s' * (n > 1)} could not be decoded ({layout.encoding or 'mixed'}), "
             "shown as \ufffd; --encoding names another encoding"
         )
-
-
-def page_list(numbers: tuple[int, ...]) -> str:
-    """Page numbers for a person, at most twenty."""
-    shown = ", ".join(map(str, numbers[:20]))
-    rest = f" and {len(numbers) - 20:,} more" if len(numbers) > 20 else ""
-    return f"page{'s' * (len(numbers) > 1)} {shown}{rest}"

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from localctx.document.archive import Archive
 from localctx.document.events import NotThisFormat, Options
 from localctx.document.markup import MarkupHandler, MarkupParser, QuietHandler, declared_encoding, local_name
-from localctx.errors import InputError
+from localctx.errors import InputError, LimitExceeded
+from localctx.names import display_name
 
 __all__ = ["parse_member", "parse_whole", "relationships"]
 
@@ -27,13 +28,17 @@ def parse_member(archive: Archive, member: str, handler: MarkupHandler, options:
     try:
         yield from parser.feed(content())
     except NotThisFormat as error:
-        raise InputError(f"{archive.name}: damaged document ({member}: {error})") from None
+        shown = display_name(member)
+        raise InputError(f"{archive.name}: damaged document ({shown}: {error})") from None
 
 
 def parse_whole(archive: Archive, member: str, handler: MarkupHandler, options: Options) -> None:
-    """The same in one go, for small members."""
+    """The same in one go, for members whose handler keeps what it sees. Raises LimitExceeded."""
+    n_before = archive.n_bytes_read
     for _ in parse_member(archive, member, handler, options):
-        pass
+        if archive.n_bytes_read - n_before > options.limits.tree_bytes:
+            shown = display_name(member)
+            raise LimitExceeded(f"{archive.name}: {shown} is larger than {options.limits.tree_bytes:,} bytes")
 
 
 class Relations(QuietHandler):

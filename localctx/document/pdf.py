@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from localctx.document.isolate import ChildFailed, IsolationLimits, isolated
+from localctx.document.pages import PageRanges, page_list, page_ranges
 from localctx.document.pdf_quality import GOOD_ENOUGH
 from localctx.errors import InputError, LimitExceeded, UsageError
+from localctx.names import display_name
 from localctx.values import Progress
 
 __all__ = [
@@ -29,7 +31,6 @@ __all__ = [
 ]
 
 Item: TypeAlias = dict[str, Any]
-Ranges: TypeAlias = list[list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,14 @@ class PdfHeader:
 
     n_pages: int
     outline: tuple[OutlineEntry, ...] = ()
-    needed_password: bool = False
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PdfHeading:
     """A heading on a page: from the outline, else from the font size. `offset` counts code points of the
-    page's text: the heading's first character (0 where the title was not found on the page)."""
+    page's text: the heading's first character; where the title does not stand on the page, that of the
+    bookmark before it (0 for the first)."""
 
     level: int
     title: str
@@ -104,19 +105,22 @@ def extract_pdf(
     pages: Sequence[int] | None = None,
     limits: PdfLimits | None = None,
     on_progress: Progress | None = None,
+    name: str | None = None,
 ) -> Generator[PdfEvent, None, None]:
     """The document's events; `pages` (1-based, ascending, for example range(10, 41)) limits which are read.
 
-    on_progress counts pages (done, to be read). Closing the generator ends the child process at once.
+    on_progress counts pages (done, to be read). `name` stands for the path in messages. Closing the generator
+    ends the child process at once.
     Raises PasswordNeeded, LimitExceeded, UsageError (no such page), InputError (damaged beyond all engines).
     A document without any text is no error here: every PdfPage then has text "".
     """
-    job = Job(os.fspath(path), password, limits or PdfLimits())
+    shown = display_name(path if name is None else name)
+    job = Job(os.fspath(path), shown, password, limits or PdfLimits())
     header, items = job.open(None if pages is None else page_ranges(pages))
     stream = PageStream(job, items)
     try:
         wanted = wanted_pages(pages, header, job.name)
-        if pages is not None and len(wanted) < len(pages):
+        if pages is not None and pages[-1] > header.n_pages:
             stream.warnings.append(f"the document has {header.n_pages} pages; those beyond were left out")
         yield header
         for n_done, number in enumerate(wanted, 1):
@@ -178,18 +182,14 @@ class PageStream:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to open, and how."""
+    """What to open, the name it has in messages, and how."""
 
     path: str
+    name: str
     password: str | None
     limits: PdfLimits
 
-    @property
-    def name(self) -> str:
-        """The path as it is shown."""
-        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
-
-    def open(self, ranges: Ranges | None) -> tuple[PdfHeader, Generator[Item, None, None]]:
+    def open(self, ranges: PageRanges | None) -> tuple[PdfHeader, Generator[Item, None, None]]:
         """The header and the pages to come; a document on which pdfium breaks is tried without it."""
         try:
             return self.start(ranges, "pdfium")
@@ -205,7 +205,7 @@ class Job:
                     "print the file to a new PDF from a PDF viewer and try that one",
                 ) from None
 
-    def start(self, ranges: Ranges | None, engine: str) -> tuple[PdfHeader, Generator[Item, None, None]]:
+    def start(self, ranges: PageRanges | None, engine: str) -> tuple[PdfHeader, Generator[Item, None, None]]:
         """Start a child and read its header. Raises ChildFailed."""
         size_bytes = Path(self.path).stat().st_size
         items = isolated(
@@ -247,23 +247,3 @@ def wanted_pages(pages: Sequence[int] | None, header: PdfHeader, name: str) -> S
             f"{name}: no such page; the document has {header.n_pages}", "give pages from 1 on, as 10-40"
         )
     return wanted
-
-
-def page_ranges(pages: Sequence[int]) -> Ranges:
-    """Ascending 1-based page numbers as [first, last] ranges of indices."""
-    if isinstance(pages, range) and pages.step == 1:
-        return [[max(0, pages.start - 1), pages.stop - 2]]
-    ranges: Ranges = []
-    for number in pages:
-        if ranges and number - 1 == ranges[-1][1] + 1:
-            ranges[-1][1] += 1
-        elif number >= 1:
-            ranges.append([number - 1, number - 1])
-    return ranges
-
-
-def page_list(numbers: Sequence[int]) -> str:
-    """Page numbers for a person: "pages 3, 5-7"; at most ten groups."""
-    groups = [str(a + 1) if a == b else f"{a + 1}-{b + 1}" for a, b in page_ranges(numbers)]
-    shown = ", ".join(groups[:10]) + (f" and {len(groups) - 10} more" if len(groups) > 10 else "")
-    return f"page{'s' * (len(numbers) > 1)} {shown}"

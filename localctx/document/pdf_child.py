@@ -1,6 +1,6 @@
 """What runs in the child process: open a PDF by whatever engine can, read page by page, ask a second opinion.
 
-`read_pdf` yields JSON values: a header, then pages, then warnings at the end. Knows no limits and no user.
+`read_pdf` yields JSON values: a header with the warnings of opening, then pages. Knows no limits and no user.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from localctx.document.pdf_layout import PlacedLine
 from localctx.document.pdf_pdfium import PdfiumReader, PdfiumRefusal
 from localctx.document.pdf_quality import GOOD_ENOUGH, text_quality
 from localctx.errors import InputError, PasswordNeeded
+from localctx.names import display_name
 
 if TYPE_CHECKING:
     import pikepdf
@@ -46,7 +47,6 @@ def read_pdf(
     yield {
         "n_pages": reader.n_pages,
         "outline": outline,
-        "needed_password": opened.needed_password,
         "warnings": opened.warnings,
     }
     pages = Pages(opened, outline)
@@ -80,7 +80,6 @@ class Opened:
     def __init__(self, path: str, name: str, password: str | None, engine: str) -> None:
         self.name = name
         self.password = ""
-        self.needed_password = False
         self.warnings: list[str] = []
         self.source: str | BinaryIO = path
         self.failures: list[str] = []
@@ -102,7 +101,7 @@ class Opened:
                     self.failures.append(f"pdfium: {refusal}")
                     break
             else:
-                self.password, self.needed_password = attempt, bool(attempt)
+                self.password = attempt
                 return reader
         return self.open_copy(path, password) or self.open_pdfminer(path, password)
 
@@ -123,9 +122,9 @@ class Opened:
             except pikepdf.PasswordError:
                 continue
             except Exception as error:  # noqa: BLE001 - any failure here means the next engine
-                self.failures.append(f"pikepdf: {short(error).removeprefix(f'{path}: ')}")
+                self.failures.append(f"pikepdf: {short(error).removeprefix(f'{display_name(path)}: ')}")
                 return None
-            self.source, self.needed_password = copy, bool(attempt)
+            self.source = copy
             if self.failures:
                 self.warnings.append("the file is damaged and was repaired; text may be missing")
             return reader
@@ -242,5 +241,5 @@ def worth(version: Version, longest: int) -> float:
 
 
 def short(error: BaseException) -> str:
-    """An exception as a few words on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """An exception as a few words on one line, which may quote the file."""
+    return display_name(" ".join(str(error).split())) or type(error).__name__

@@ -78,7 +78,8 @@ def rounded(line: PlacedLine) -> float:
 
 
 def locate_titles(titles: Sequence[tuple[int, str]], text: str) -> list[tuple[int, str, int]]:
-    """Level, title and offset in the page's text of each title, in order; offset 0 where it is not found."""
+    """Level, title and offset in the page's text of each title, in order; one that is not found gets the
+    offset of the one before it (0 where there is none)."""
     located = []
     start = 0
     for level, title in titles:

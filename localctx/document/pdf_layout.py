@@ -16,9 +16,9 @@ from statistics import median
 
 from localctx.document.pdf_clean import HYPHEN_MARKS
 
-__all__ = ["PlacedLine", "flow"]
+__all__ = ["SENTENCE_ENDS", "PlacedLine", "flow"]
 
-SENTENCE_ENDS = tuple('.!?:;"”’»)]。！？：；」』')
+SENTENCE_ENDS = tuple('.!?:;…"”’»)]。！？：；」』')
 SIZE_STEP = 1.12
 """Lines whose heights differ by more than this belong to different paragraphs."""
 PARAGRAPH_GAP = 1.28

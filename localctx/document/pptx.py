@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from localctx.document.archive import Archive
-from localctx.document.events import Event, Heading, Options, PageMark, Text
+from localctx.document.events import Event, Heading, Notice, Options, PageMark, Text
 from localctx.document.markup import QuietHandler, local_name
 from localctx.document.parts import parse_whole, relationships
 from localctx.document.source import Source
-from localctx.errors import UsageError
+from localctx.errors import LimitExceeded, UsageError
 
 __all__ = ["convert"]
 
@@ -21,7 +21,9 @@ UNREAD_KINDS = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 def convert(source: Source, options: Options) -> Iterator[Event]:
     """The slides in the order of the show. Raises InputError, LimitExceeded, UsageError (no such slide)."""
     with Archive(source, options.limits) as archive:
-        slides = slide_members(archive, options)
+        slides, n_missing = slide_members(archive, options)
+        if n_missing:
+            yield Notice(f"{n_missing:,} of {len(slides) + n_missing:,} slides are missing in the file")
         first, last = options.pages or (1, len(slides))
         if first > len(slides) > 0:
             raise UsageError(f"{source.name}: no such page; it has {len(slides)} slides")
@@ -33,13 +35,14 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
                 options.on_progress(number - first + 1, len(wanted))
 
 
-def slide_members(archive: Archive, options: Options) -> list[str]:
-    """The members of the slides in order."""
+def slide_members(archive: Archive, options: Options) -> tuple[list[str], int]:
+    """The members of the slides in order, and how many that are listed cannot be found."""
     handler = SlideIds()
     parse_whole(archive, MAIN, handler, options)
     targets = relationships(archive, MAIN, options)
     members = [targets[key][1] for key in handler.ids if key in targets]
-    return [member for member in members if member in archive]
+    found = [member for member in members if member in archive]
+    return found, len(handler.ids) - len(found)
 
 
 def slide_events(archive: Archive, member: str, options: Options) -> Iterator[Event]:
@@ -61,7 +64,7 @@ def slide_events(archive: Archive, member: str, options: Options) -> Iterator[Ev
 
 def shapes_of(archive: Archive, member: str, options: Options) -> list[tuple[bool, str]]:
     """(is the title, text) of each shape of a slide."""
-    handler = Shapes()
+    handler = Shapes(options.limits.token_bytes)
     parse_whole(archive, member, handler, options)
     return handler.found
 
@@ -80,9 +83,11 @@ class SlideIds(QuietHandler):
 
 
 class Shapes:
-    """Handler of a slide: text of each shape and table."""
+    """Handler of a slide: text of each shape and table, each of at most `max_characters`."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_characters: int) -> None:
+        self._max_characters = max_characters
+        self._n_held = 0
         self.found: list[tuple[bool, str]] = []
         self._kind = ""
         self._lines: list[str] = []
@@ -97,7 +102,7 @@ class Shapes:
         if self._skip or tag == "Fallback":
             self._skip += 1
         elif tag in ("sp", "graphicFrame"):
-            self._kind, self._lines = "", []
+            self._kind, self._lines, self._n_held = "", [], 0
         elif tag == "ph":
             self._kind = attributes.get("type", "body")
         elif tag == "t":
@@ -133,6 +138,9 @@ class Shapes:
         """Characters: text only inside a:t."""
         if self._in_text and not self._skip:
             self._line.append(text)
+            self._n_held += len(text)
+            if self._n_held > self._max_characters:
+                raise LimitExceeded(f"one shape or table is longer than {self._max_characters:,} characters")
 
     def _end_line(self, line: str) -> None:
         """Keep a paragraph in its shape or its cell."""

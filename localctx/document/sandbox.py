@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, astuple
+from itertools import chain
 from typing import Any
 
 from localctx.document.events import Event, Facts, Heading, Notice, Options, PageMark, Text
@@ -54,11 +55,20 @@ def child_events(job: dict[str, Any]) -> Iterator[list[list[Any]]]:
     yield from batches(parse(source, Options(encoding=job["encoding"], limits=Limits(**job["limits"]))))
 
 
+def short_texts(event: Event) -> Iterator[Event]:
+    """The event, a long text in several, so that no message grows large."""
+    if not isinstance(event, Text):
+        yield event
+        return
+    for start in range(0, len(event.text), BATCH_CHARACTERS):
+        yield Text(event.text[start : start + BATCH_CHARACTERS])
+
+
 def batches(events: Iterable[Event]) -> Iterator[list[list[Any]]]:
     """Events as lists, many at a time."""
     batch: list[list[Any]] = []
     n_characters = 0
-    for event in events:
+    for event in chain.from_iterable(map(short_texts, events)):
         batch.append([type(event).__name__, *astuple(event)])
         n_characters += len(event.text) if isinstance(event, Text) else 0
         if len(batch) >= BATCH_EVENTS or n_characters > BATCH_CHARACTERS:

@@ -32,8 +32,9 @@ MAGICS: tuple[tuple[int, bytes, str], ...] = (  # no text begins with these
 LETTER_MAGICS = tuple(  # letters that a text may begin with too: they count where control characters follow
     (re.compile(pattern, re.S), label)
     for pattern, label in (
-        (rb"GIF8[79]a", "a GIF image"), (rb"RIFF.{4}WEBP", "a WebP image"), (rb"RIFF.{4}WAVE", "a sound file"),
-        (rb"RIFF.{4}AVI ", "a video"), (rb".{4}ftyp", "a video or HEIC image"), (rb"8BPS", "a Photoshop image"),
+        (rb"GIF8[79]a", "a GIF image"), (rb"RIFF.{4}WEBP", "a WebP image"),
+        (rb"RIFF.{4}WAVE", "a sound file"), (rb"RIFF.{4}AVI ", "a video"),
+        (rb".{4}ftyp", "a video or HEIC image"), (rb"8BPS", "a Photoshop image"),
         (rb"OggS", "a sound or video file"), (rb"ID3", "a sound file"), (rb"fLaC", "a sound file"),
         (rb"BZh[1-9]", "a bzip2 archive"), (rb".{257}ustar", "a tar archive"),
         (rb"!<arch>\n", "an ar archive or Debian package"), (rb"GGUF", "a model file (GGUF)"),

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from localctx.document.limits import Limits
 from localctx.errors import InputError, LimitExceeded, LocalctxError
+from localctx.names import display_name
 from localctx.values import Progress
 
 __all__ = [
@@ -25,20 +26,18 @@ __all__ = [
     "Source",
     "display_name",
     "inflated",
+    "is_open_pipe",
     "open_path",
     "os_errors",
     "spooled",
+    "spooled_pipe",
 ]
 
 CHUNK_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b\x08"
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def display_name(path: str | bytes | os.PathLike[str]) -> str:
-    """A path for people: bytes that are not UTF-8, control and direction characters are escaped."""
-    text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+DESCRIPTORS = "/proc/{}/fd"
+"""Where Linux names what a process has open."""
+OPEN_DESCRIPTOR = re.compile(r"(?:/dev|/proc/(?:self|thread-self))/fd/(\d{1,9})|/dev/(stdin)", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -75,15 +74,27 @@ class Source:
         if (now.st_size, now.st_mtime_ns) != (self.size_bytes, self.modified_ns):
             raise InputError(f"{self.name}: changed while it was being read", "run the command again")
 
+    def check_same(self, path: str) -> None:
+        """Raises InputError when the path no longer leads to the file that is open."""
+        with os_errors(self.name):
+            now, here = os.stat(path), os.fstat(self.file.fileno())  # noqa: PTH116 - the path as it is
+        if (now.st_dev, now.st_ino) != (here.st_dev, here.st_ino):
+            raise InputError(f"{self.name}: changed while it was being read", "run the command again")
+        self.check_unchanged()
+
     @contextlib.contextmanager
     def named_path(self) -> Iterator[str]:
-        """A path under which a child process can open the content."""
-        if self.path is not None:
-            yield self.path
-            return
-        descriptor = f"/proc/{os.getpid()}/fd/{self.file.fileno()}"
+        """A path under which a child process can open what is open here, whatever has the name by then.
+
+        Raises InputError at the end where that cannot be had and the name was given to another file.
+        """
+        descriptor = f"{DESCRIPTORS.format(os.getpid())}/{self.file.fileno()}"
         if Path(descriptor).exists():  # Linux: also of an unlinked file
             yield descriptor
+            return
+        if self.path is not None:
+            yield self.path
+            self.check_same(self.path)
             return
         with tempfile.NamedTemporaryFile() as copy:
             self.file.seek(0)
@@ -152,17 +163,45 @@ def extension_of(path: str) -> str:
     return base.rpartition(".")[2] if "." in base.lstrip(".") else ""
 
 
+def is_open_pipe(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether the path names a pipe that this process was given open, as a shell's <(command) does."""
+    descriptor = open_descriptor(path)
+    if descriptor is None:
+        return False
+    try:
+        return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
+def open_descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
+    """The number of the open file that a path like /dev/fd/63 names."""
+    found = OPEN_DESCRIPTOR.fullmatch(os.fsdecode(path))
+    return None if found is None else int(found[1] or 0)
+
+
+def spooled_pipe(path: str | bytes | os.PathLike[str], limits: Limits) -> Source:
+    """The content of an open pipe (see is_open_pipe), read to its end."""
+    name = display_name(path)
+    with os_errors(name):
+        descriptor = os.dup(open_descriptor(path) or 0)
+        os.set_blocking(descriptor, True)  # else a slow writer would look like the end
+        with os.fdopen(descriptor, "rb") as pipe:
+            return spooled(pipe, name, limits)
+
+
 def spooled(stream: BinaryIO, name: str, limits: Limits) -> Source:
     """Copy a stream into an unlinked temporary file, whose text will never be cached."""
     file = temporary_file()
     n_bytes = 0
+    extension, name = extension_of(name) if name != "-" else "", display_name(name)
     with closed_on_error(file), os_errors(name):
         while piece := stream.read(CHUNK_BYTES):
             n_bytes += len(piece)
             if n_bytes > limits.stream_bytes:
                 raise LimitExceeded(f"{name}: longer than {limits.stream_bytes:,} bytes")
             file.write(piece)
-        return _temporary(file, name, extension_of(name) if name != "-" else "", is_private=True)
+        return _temporary(file, name, extension, is_private=True)
 
 
 def inflated(packed: Source, limits: Limits) -> Source:

@@ -2,7 +2,7 @@
 
 Only two windows are mapped at a time, so a text far larger than the address space can be read. The whole is
 read once when it is opened: validated, counted, hashed. A file that changes afterwards is an error, never
-wrong text: size and time are compared before a map is touched.
+wrong text: size and time are taken before the whole is read, and compared before a map is touched.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class TextScan:
     def __init__(self, file: BinaryIO, needle: bytes = b"", on_progress: Progress | None = None) -> None:
         self.index = Utf8Index()
         self.found = False
-        size = os.fstat(file.fileno()).st_size
+        self.stamp = stamp_of(file)
+        size = self.stamp[0]
         buffer = bytearray(SCAN_BYTES)
         view = memoryview(buffer)
         hasher = xxhash.xxh3_128()
@@ -58,20 +59,22 @@ class TextScan:
 
 
 class TextFile:
-    """A valid UTF-8 file as a `TextSource`; owns `file` and closes it. Safe to read from several threads."""
+    """A valid UTF-8 file as a `TextSource`; owns `file` and closes it. Safe to read from several threads.
+
+    Raises InputError when the file was written to since its scan began.
+    """
 
     def __init__(self, file: BinaryIO, scan: TextScan, name: str) -> None:
-        status = os.fstat(file.fileno())
         self.name = name
         self.n_bytes = scan.n_bytes
         self.content_hash = scan.content_hash
         self._file = file
         self._index = scan.index
-        self._stamp = (status.st_size, status.st_mtime_ns)
+        self._stamp = scan.stamp
         self._is_ascii = scan.index.n_code_points == scan.n_bytes
         self._windows: OrderedDict[int, mmap.mmap] = OrderedDict()
         self._lock = threading.Lock()
-        if status.st_size != scan.n_bytes:
+        if scan.n_bytes != scan.stamp[0] or stamp_of(file) != scan.stamp:
             raise InputError(f"{name}: changed while it was being read", "run the command again")
 
     @property
@@ -120,8 +123,7 @@ class TextFile:
         with self._lock:
             if self._file.closed:
                 raise ValueError(f"{self.name} is closed")
-            status = os.fstat(self._file.fileno())
-            if (status.st_size, status.st_mtime_ns) != self._stamp:
+            if stamp_of(self._file) != self._stamp:
                 raise InputError(f"{self.name}: changed since it was opened", "run the command again")
             parts = []
             while start < end:
@@ -143,6 +145,12 @@ class TextFile:
             self._windows[number] = window
         self._windows.move_to_end(number)
         return window
+
+
+def stamp_of(file: BinaryIO) -> tuple[int, int]:
+    """Size and time of the last change: what tells that a file was written to."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
 def character_boundary(data: bytes) -> int:

@@ -49,11 +49,13 @@ class Kind:
 
 
 class Frame:
-    """An open element. `text` is its own running text while it is short; inline: open elements inside it."""
+    """An open element. `text` is its own running text while it is short; inline: open elements inside it;
+    is_begun: some of its running text is written already.
+    """
 
     __slots__ = (
         *("has_children", "inline", "is_labelled", "is_mixed", "kind", "label", "last_was_tag"),
-        *("n_characters", "n_unwritten", "text"),
+        *("is_begun", "n_characters", "n_unwritten", "text"),
     )
 
     def __init__(self, kind: Kind, label: str) -> None:
@@ -61,7 +63,7 @@ class Frame:
         self.label = label
         self.text: list[str] = []
         self.n_characters = self.n_unwritten = self.inline = 0
-        self.is_mixed = self.has_children = self.is_labelled = self.last_was_tag = False
+        self.is_mixed = self.has_children = self.is_labelled = self.last_was_tag = self.is_begun = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,11 @@ class Lines:
             top.inline -= 1
             top.last_was_tag = True
             return
-        if top.is_labelled and top.n_characters and not top.has_children:  # long text, partly written
+        if top.is_begun:
             self._flush(top)
             self._write("\n")
+            if top.kind.is_paragraph:
+                self._blank_line()
         elif top.n_characters or not top.has_children:
             if self._held is not None:
                 self._release()
@@ -169,10 +173,11 @@ class Lines:
     def _flush(self, frame: Frame) -> None:
         """Write the text collected so far, after the label."""
         self._release()
-        if not frame.is_labelled:
+        if not frame.is_begun:
             self._labels(self._stack[:-1])
-            frame.is_labelled = True
-            self._write(f"{frame.label}: ")
+            if not frame.is_labelled and not frame.kind.is_paragraph:
+                self._write(f"{frame.label}: ")
+            frame.is_begun = frame.is_labelled = True
         self._write(BREAKS.sub("\n", SPACES.sub(" ", "".join(frame.text))))
         frame.text.clear()
         frame.n_unwritten = 0

@@ -173,7 +173,7 @@ def _options(fitting: int) -> str:
 
 
 def largest_n_ctx(header: GGUFHeader, free: Available, settings: ContextSettings = _DEFAULTS) -> int:
-    """The most cells (a multiple of 256, at most what the model was trained for) that fit; 0 when none do."""
+    """The most cells that fit, 0 when none do: a multiple of 256, or the length the model was trained for."""
 
     def fits(n_ctx: int) -> bool:
         needed = estimate(header, n_ctx, settings)
@@ -181,8 +181,8 @@ def largest_n_ctx(header: GGUFHeader, free: Available, settings: ContextSettings
         return needed.unreclaimable <= free.ram_bytes and in_space
 
     trained = header.integer(header.arch_key("context_length")) or _MAX_CTX
-    low, high = 0, max(1, trained // CELL_STEP)
+    low, high = 0, _round_cells(trained) // CELL_STEP
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle * CELL_STEP) else (low, middle - 1)
-    return low * CELL_STEP
+    return min(low * CELL_STEP, trained)

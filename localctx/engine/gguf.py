@@ -24,8 +24,8 @@ __all__ = [
     "chat_template",
     "display",
     "fingerprint",
+    "missing_template",
     "open_model",
-    "read_header",
     "resolve",
 ]
 
@@ -128,12 +128,6 @@ class GGUFHeader:
         return len(value) if isinstance(value, tuple | LazyArray) else 0
 
 
-def read_header(path: Path) -> GGUFHeader:
-    """The header of one file as it is, of whatever kind. Raises ModelError when it is no complete GGUF."""
-    raw = read_raw(path)
-    return GGUFHeader(path, (raw,), raw.metadata, raw.tensors)
-
-
 def open_model(path: Path) -> GGUFHeader:
     """The headers of all files of a language model, given any one of them.
 
@@ -183,6 +177,14 @@ def chat_template(header: GGUFHeader) -> str | None:
             return template
     names = sorted(key for key in header.metadata if key.startswith("tokenizer.chat_template."))
     return next((header.text(key) for key in names if header.text(key)), None)
+
+
+def missing_template(header: GGUFHeader) -> str:
+    """Why chat_template() gives none."""
+    for key, value in header.metadata.items():
+        if key.startswith("tokenizer.chat_template") and isinstance(value, LazyArray):
+            return f"the model's chat template is too long ({value.size_bytes:,} bytes)"
+    return "the model file has no chat template"
 
 
 def fingerprint(header: GGUFHeader) -> str:

@@ -1,164 +1,152 @@
-"""A KV cache of llama.cpp and its sampler chains, as generation.Decoder wants it. Is handed llama_cpp.
+"""One context of llama.cpp: made from an open model, freed whatever fails. Is handed llama_cpp and the model.
 
-One place fills llama.cpp's batches (NumPy arrays it only looks at) and one frees its sequences.
+A context holds its model, which closes it first.
 """
 
 from __future__ import annotations
 
-import ctypes
-import time
-from collections.abc import Iterator, Sequence
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import numpy as np
+from typing import Any, Protocol
 
 from localctx._native import AbortFlag
+from localctx.engine.batch_context import BatchContext
+from localctx.engine.ggml_types import type_id
+from localctx.engine.limits import usable_cpus
+from localctx.engine.llama_decoder import LlamaDecoder
+from localctx.engine.llama_log import LoadLog, logged
 from localctx.engine.llama_vocab import LlamaVocab
-from localctx.engine.schedule import Slice
+from localctx.engine.options import EngineOptions
+from localctx.engine.schedule import Scheduler
+from localctx.engine.thinking import ThinkingSplitter, ThinkingTags
 from localctx.errors import ModelError
-from localctx.values import Sampling
+from localctx.values import ModelInfo, RopeInfo
 
-__all__ = ["LlamaDecoder"]
+__all__ = ["ROPE_SCALINGS", "LlamaContext", "freed_on_error"]
 
-_N_FIRST_GPU_STEP = 512  # tokens; grows where steps turn out to be short
-_LONG_STEP_S, _SHORT_STEP_S = 0.7, 0.25
-_ABORTED = 2
+ROPE_SCALINGS = {"none": 0, "linear": 1, "yarn": 2}  # enum llama_rope_scaling_type
+_ROPE_TYPES = {-1: "none", 0: "norm", 2: "neox", 8: "mrope", 40: "imrope", 24: "vision"}  # llama_rope_type
 
 
-class LlamaDecoder:
-    """The cache, its batch arrays and one sampler chain per running sequence."""
+@contextmanager
+def freed_on_error(free: Callable[[int], object], handle: int) -> Iterator[None]:
+    """What C made is freed when the body fails."""
+    try:
+        yield
+    except BaseException:
+        free(handle)
+        raise
 
-    def __init__(self, lib: Any, handle: int, vocab: LlamaVocab, stop: AbortFlag, n_batch: int) -> None:
-        """Owns the context `handle`; `stop` is the flag whose address it was given."""
-        self._lib = lib
-        self._handle = handle
-        self._memory = self._lib.llama_get_memory(handle)
-        self._vocab = vocab
-        self._stop = stop  # llama.cpp holds its address
-        self._samplers: dict[int, int] = {}
-        self._pace = _Pace(n_batch, adapts=bool(self._lib.llama_supports_gpu_offload()))
-        self._tokens = np.zeros(n_batch, np.int32)
-        self._positions = np.zeros(n_batch, np.int32)
-        self._sequences = np.zeros(n_batch, np.int32)
-        self._wanted = np.zeros(n_batch, np.int8)
-        self._batch = self._new_batch(n_batch)
 
-    def _new_batch(self, n_batch: int) -> Any:
-        """llama.cpp's view of the arrays: one sequence id per token."""
-        self._n_sequences = np.ones(n_batch, np.int32)
-        item = ctypes.POINTER(ctypes.c_int32)
-        first, step = self._sequences.ctypes.data, self._sequences.itemsize
-        addresses = (ctypes.c_void_p * n_batch)(*range(first, first + n_batch * step, step))
-        self._sequence_pointers = addresses
-        return self._lib.llama_batch(
-            n_tokens=0,
-            token=self._tokens.ctypes.data_as(item),
-            embd=None,
-            pos=self._positions.ctypes.data_as(item),
-            n_seq_id=self._n_sequences.ctypes.data_as(item),
-            seq_id=ctypes.cast(addresses, ctypes.POINTER(item)),
-            logits=self._wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
-        )
+class Owner(Protocol):
+    """The model as a context sees it."""
+
+    info: ModelInfo
+    vocab: LlamaVocab
+
+    @property
+    def weights(self) -> int:
+        """llama.cpp's model."""
+
+    @property
+    def options(self) -> EngineOptions:
+        """The settings it was opened with."""
 
     @property
     def n_batch(self) -> int:
-        return self._pace.n_batch
+        """Tokens of one step."""
 
-    def evaluate(self, batch: Sequence[Slice]) -> bool:
-        n = 0
-        for part in batch:
-            end = n + len(part.tokens)
-            self._tokens[n:end] = part.tokens
-            self._positions[n:end] = np.arange(part.start, part.start + len(part.tokens))
-            self._sequences[n:end] = part.sequence
-            self._wanted[n:end] = 0
-            self._wanted[end - 1] = part.sample
-            n = end
-        self._batch.n_tokens = n
-        with self._pace.step(n):
-            status = self._lib.llama_decode(self._handle, self._batch)
-            self._lib.llama_synchronize(self._handle)
-        if status == 0:
-            return True
-        for part in batch:  # what was processed before the stop stays in the cache otherwise
-            self.drop(part.sequence, part.start)
-        if status == _ABORTED:
-            return False
-        reason = "no room in the KV cache" if status == 1 else f"llama_decode gave {status}"
-        raise ModelError(f"evaluating {n} tokens failed: {reason}", "localctx doctor tries the model alone")
+    @property
+    def thinking(self) -> ThinkingTags:
+        """What marks thinking in its output."""
 
-    def copy(self, source: int, sequence: int, n_tokens: int) -> None:
-        self._lib.llama_memory_seq_cp(self._memory, source, sequence, 0, n_tokens)
+    @property
+    def can_reuse(self) -> bool:
+        """Whether cached tokens can be cut at any position and shared."""
 
-    def drop(self, sequence: int, start: int) -> None:
-        if not self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1):
-            self._lib.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+    def show(self, log: LoadLog) -> None:
+        """Hand llama.cpp's lines on."""
 
-    def begin(self, sequence: int, sampling: Sampling) -> None:
-        self.end(sequence)
-        chain = self._lib.llama_sampler_chain_init(self._lib.llama_sampler_chain_default_params())
-        for part in _sampler_parts(self._lib, sampling):
-            self._lib.llama_sampler_chain_add(chain, part)
-        self._samplers[sequence] = chain
+    def forget(self, context: LlamaContext) -> None:
+        """The context was closed."""
 
-    def end(self, sequence: int) -> None:
-        chain = self._samplers.pop(sequence, None)
-        if chain is not None:
-            self._lib.llama_sampler_free(chain)
 
-    def sample(self, sequence: int, row: int) -> int | None:
-        token = int(self._lib.llama_sampler_sample(self._samplers[sequence], self._handle, row))
-        return None if self._vocab.is_end(token) else token
+class LlamaContext(BatchContext):
+    """A values.Context on llama.cpp. `n_ctx_effective`: cells as llama.cpp rounded them; `rope`: in force."""
 
-    def logits(self, row: int) -> Any:
-        """A copy of the logits at a row that asked for them, float32 [n_vocab]."""
-        values = self._lib.llama_get_logits_ith(self._handle, row)
-        return np.ctypeslib.as_array(values, (self._vocab.n_tokens,)).copy()
-
-    def piece(self, token: int) -> bytes:
-        data = self._vocab.piece(token)
-        if self._vocab.is_control(token):
-            return data if token in self._vocab.shown_controls else b""
-        return data
+    def __init__(self, lib: Any, model: Owner, n_ctx: int, n_seq: int, notices: tuple[str, ...] = ()) -> None:
+        """Raises ModelError with llama.cpp's reason."""
+        stop, tags = AbortFlag(), model.thinking
+        handle, log = _new_context(lib, model, n_ctx, n_seq, stop)
+        with freed_on_error(lib.llama_free, handle):
+            self._model = model
+            self.n_ctx_effective = int(lib.llama_n_ctx(handle))
+            self.rope = _rope_in_force(lib, model, log.text)
+            self.decoder = LlamaDecoder(lib, handle, model.vocab, stop, model.n_batch)
+            super().__init__(
+                self.decoder,
+                Scheduler(min(n_ctx, self.n_ctx_effective), n_seq, reuse=model.can_reuse),
+                stop,
+                lambda is_open: ThinkingSplitter(tags.open, tags.close, is_open, tags.dropped),
+                notices,
+            )
 
     def close(self) -> None:
-        for sequence in list(self._samplers):
-            self.end(sequence)
-        self._lib.llama_free(self._handle)
+        """Free the cache; again is harmless."""
+        if not self._closed:
+            super().close()
+            self._model.forget(self)
 
 
-def _sampler_parts(lib: Any, sampling: Sampling) -> Iterator[int]:
-    """The links of a sampler chain, in llama.cpp's usual order; a grammar would come first."""
-    if sampling.temperature <= 0:
-        yield lib.llama_sampler_init_greedy()
-        return
-    if sampling.top_k > 0:
-        yield lib.llama_sampler_init_top_k(sampling.top_k)
-    if sampling.top_p < 1:
-        yield lib.llama_sampler_init_top_p(sampling.top_p, 1)
-    if sampling.min_p > 0:
-        yield lib.llama_sampler_init_min_p(sampling.min_p, 1)
-    yield lib.llama_sampler_init_temp(sampling.temperature)
-    yield lib.llama_sampler_init_dist(sampling.seed & 0xFFFFFFFF)
+def _parameters(lib: Any, model: Owner, n_ctx: int, n_seq: int, stop: AbortFlag) -> Any:
+    """llama_context_params."""
+    options, rope = model.options, model.options.rope
+    parameters = lib.llama_context_default_params()
+    parameters.n_ctx = n_ctx
+    parameters.n_batch = parameters.n_ubatch = model.n_batch
+    parameters.n_seq_max = n_seq
+    parameters.n_outputs_max = n_seq  # one row of logits a sequence, not one a token of the batch
+    parameters.n_threads = parameters.n_threads_batch = options.n_threads or usable_cpus()
+    parameters.kv_unified = True
+    parameters.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
+    parameters.type_k, parameters.type_v = type_id(options.type_k), type_id(options.type_v)
+    parameters.abort_callback = lib.ggml_abort_callback(stop.callback_address)
+    parameters.abort_callback_data = stop.data_address
+    if rope.scaling is not None:
+        parameters.rope_scaling_type = ROPE_SCALINGS[rope.scaling]
+    if rope.freq_base is not None:
+        parameters.rope_freq_base = rope.freq_base
+    if rope.freq_scale is not None:
+        parameters.rope_freq_scale = rope.freq_scale
+    if rope.yarn_orig_ctx is not None:
+        parameters.yarn_orig_ctx = rope.yarn_orig_ctx
+    return parameters
 
 
-class _Pace:
-    """Tokens of the next step: on a GPU, where a step cannot be stopped, one is kept under a second."""
+def _new_context(lib: Any, model: Owner, n_ctx: int, n_seq: int, stop: AbortFlag) -> tuple[int, LoadLog]:
+    parameters = _parameters(lib, model, n_ctx, n_seq, stop)
+    handle, log = logged(lib, lambda _: lib.llama_init_from_model(model.weights, parameters), lib.llama_free)
+    model.show(log)
+    if not handle:
+        raise ModelError(
+            f"{model.info.name}: llama.cpp cannot make a context of {n_ctx:,} tokens: {log.error()}",
+            "a smaller --ctx, or localctx doctor",
+        )
+    return handle, log
 
-    def __init__(self, n_batch: int, adapts: bool) -> None:
-        self._limit = n_batch
-        self._adapts = adapts
-        self.n_batch = min(n_batch, _N_FIRST_GPU_STEP) if adapts else n_batch
 
-    @contextmanager
-    def step(self, n_tokens: int) -> Iterator[None]:
-        """Times one step of n_tokens."""
-        started = time.monotonic()
-        yield
-        if self._adapts and n_tokens >= self.n_batch:
-            took_s = time.monotonic() - started
-            if took_s > _LONG_STEP_S:
-                self.n_batch = max(32, self.n_batch // 2)
-            elif took_s < _SHORT_STEP_S:
-                self.n_batch = min(self._limit, self.n_batch * 2)
+def _rope_in_force(lib: Any, model: Owner, log: str) -> RopeInfo:
+    """The file's settings with what llama.cpp reports for the context."""
+    values = {
+        name: float(value) for name, value in re.findall(r"(freq_base|freq_scale) += +([\d.e+-]+)", log)
+    }
+    rope = model.info.rope
+    return dataclasses.replace(
+        rope,
+        type=_ROPE_TYPES.get(lib.llama_model_rope_type(model.weights), rope.type),
+        scaling=model.options.rope.scaling or rope.scaling,
+        freq_base=values.get("freq_base", rope.freq_base),
+        freq_scale=values.get("freq_scale", rope.freq_scale),
+    )

@@ -49,11 +49,15 @@ class LoadLog:
         return re.sub(r"^\w+: (error loading model: )?", "", errors[0]) if errors else "no reason given"
 
 
-def logged(lib: Any, work: Callable[[Callable[[], bool]], int | None]) -> tuple[int | None, LoadLog]:
+def logged(
+    lib: Any, work: Callable[[Callable[[], bool]], int | None], free: Callable[[int], object]
+) -> tuple[int | None, LoadLog]:
     """Run `work(go_on)` in a worker thread with the log caught. On Ctrl-C go_on() turns False and, when the
-    work has ended, the exception goes on; a result made meanwhile is lost, so work frees it when not go_on().
+    work has ended, what it made is freed and the exception goes on.
     """
-    log, stop, results, errors = LoadLog(lib), threading.Event(), [], []
+    log, stop = LoadLog(lib), threading.Event()
+    results: list[int | None] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
@@ -67,9 +71,13 @@ def logged(lib: Any, work: Callable[[Callable[[], bool]], int | None]) -> tuple[
         try:
             thread.start()
             thread.join()
-        finally:
+        except BaseException:
             stop.set()
             thread.join()
+            for made in filter(None, results):
+                free(made)
+            raise
+        finally:
             silence(lib)
     if errors:
         raise errors[0]

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-__all__ = ["LlamaVocab", "bounded_pieces"]
+from localctx.engine.gguf import GGUFHeader
+
+__all__ = ["LlamaVocab", "adds_space", "bounded_pieces", "no_added_space"]
 
 _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)|(?<=\n)(?=\S)")
 _CUT_AFTER, _CUT_BEFORE = 1 << 16, 1 << 24  # characters
@@ -24,6 +26,24 @@ def bounded_pieces(text: str) -> Iterator[str]:
         start = end
     if start < len(text):
         yield text[start:]
+
+
+def no_added_space(lib: Any) -> Any:
+    """An override that leaves SentencePiece's first space to LlamaVocab: llama.cpp would add one after each
+    marker inside a document too. The second, empty element ends the list.
+    """
+    overrides = (lib.llama_model_kv_override * 2)()
+    overrides[0].tag = lib.LLAMA_KV_OVERRIDE_TYPE_BOOL
+    overrides[0].key = b"tokenizer.ggml.add_space_prefix"
+    value: Any = overrides[0].value
+    value.val_bool = False
+    return overrides
+
+
+def adds_space(header: GGUFHeader) -> bool:
+    """Whether the tokenizer puts a space first: SentencePiece-style ones do unless the file says no."""
+    kind = header.text("tokenizer.ggml.model")
+    return header.flag("tokenizer.ggml.add_space_prefix", kind in ("llama", "t5")) is True and kind != "gpt2"
 
 
 class LlamaVocab:

@@ -66,12 +66,10 @@ class Vocabulary(Protocol):
 class ContentTokenizer:
     """Text to token ids as data (values.Tokenizer): never a control token, never a marker of the template."""
 
-    def __init__(
-        self, vocabulary: Vocabulary, template: str | None = None, scaffold: Sequence[str] = ()
-    ) -> None:
-        """`scaffold`: rendered pieces, for templates that build markers from parts."""
+    def __init__(self, vocabulary: Vocabulary, scaffold: Sequence[str] = ()) -> None:
+        """`scaffold`: the template, and pieces that it rendered, as it may build markers from parts."""
         self._vocabulary = vocabulary
-        shown = "\n".join((template or "", *FALLBACK_MARKERS, *scaffold))
+        shown = "\n".join((*FALLBACK_MARKERS, *scaffold))
         markers = {
             token: text
             for token, text in vocabulary.user_defined.items()

@@ -86,6 +86,7 @@ class _Place:
     pending: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     n_target: int = 0
     last_used: int = 0
+    last_served: int = 0
 
     @property
     def filled(self) -> NDArray[np.int32]:
@@ -167,9 +168,14 @@ class Scheduler:
         return starts
 
     def next_batch(self, n_batch: int) -> list[Slice]:
-        """At most n_batch tokens: one for each sequence that generates, the rest for prompts in order."""
+        """At most n_batch tokens: one for each sequence that generates, the rest for prompts in order; all by
+        turns where those that generate leave no room.
+        """
         active = [place for place in self._places if place.request is not None and len(place.pending)]
-        active.sort(key=lambda place: (len(place.pending) > 1, place.last_used))
+        if sum(len(place.pending) == 1 for place in active) < n_batch:
+            active.sort(key=lambda place: (len(place.pending) > 1, place.last_used))
+        else:
+            active.sort(key=lambda place: place.last_served)
         batch: list[Slice] = []
         for place in active:
             n = min(len(place.pending), n_batch)
@@ -190,6 +196,8 @@ class Scheduler:
             place.cells[place.n_filled : end] = self._take_cells(n)
             place.n_filled = end
             place.pending = place.pending[n:]
+            self._clock += 1
+            place.last_served = self._clock
 
     def sampled(self, sequence: int, token: int) -> None:
         """The sequence goes on with `token`."""
@@ -256,7 +264,8 @@ class Scheduler:
             edits.append(Copy(source.sequence, place.sequence, n_reused))
             self._share_cells(source, place, n_reused)
         self._clock += 1
-        place.request, place.prompt, place.last_used = request, work.tokens, self._clock
+        place.request, place.prompt = request, work.tokens
+        place.last_used = place.last_served = self._clock
         place.pending, place.n_target = work.tokens[n_reused:], n_target
         place.reserve(n_target)
         return Start(request, place.sequence, n_reused, tuple(edits))

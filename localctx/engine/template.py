@@ -117,11 +117,12 @@ def render_chat(  # settings by keyword
     add_generation_prompt: bool = True,
     variables: Mapping[str, Any] | None = None,
     now: datetime | None = None,
+    missing: str = "the model file has no chat template",
 ) -> Rendered:
     """render(), or, without a template or with one that fails, a stated fallback: ChatML where the
-    vocabulary has its tokens (`has_token`), else plain "### Instruction" text.
+    vocabulary has its tokens (`has_token`), else plain "### Instruction" text. `missing`: why there is none.
     """
-    why = "the model file has no chat template"
+    why = missing
     if template is not None:
         try:
             return render(

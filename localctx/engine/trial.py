@@ -5,22 +5,63 @@ python -m localctx.engine.trial MODEL.gguf
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
+import time
 from pathlib import Path
 
-from localctx.errors import LocalctxError
+from localctx.engine.options import EngineOptions
+from localctx.errors import LocalctxError, ModelError
+from localctx.values import Message, Request
 
-__all__ = ["main"]
+__all__ = ["decode_one", "main"]
+
+_N_CTX = 256
+
+
+def decode_one(path: Path, options: EngineOptions | None = None) -> dict[str, object]:
+    """Decode one token, as JSON values; "finite" says that all logits are numbers.
+
+    Raises what opening a model and a context raise, ModelError when the evaluation was stopped.
+    """
+    import numpy as np
+
+    from localctx.engine.batch_context import check_requests
+    from localctx.engine.llama import open_model
+    from localctx.engine.schedule import Slice
+
+    with open_model(path, options) as model:
+        prompt = model.prompt([Message("user", ("Say yes.",))])
+        tokens = np.array(prompt.tokens, np.int32)
+        context = model.open_context(min(max(_N_CTX, len(tokens) + 1), model.info.n_ctx_train or _N_CTX))
+        check_requests([Request(prompt)], context.n_ctx)
+        decoder, started, n_last = context.decoder, time.monotonic(), 0
+        for start in range(0, len(tokens), model.n_batch):
+            part = tokens[start : start + model.n_batch]
+            n_last = len(part)
+            if not decoder.evaluate([Slice(0, start, part, sample=start + n_last == len(tokens))]):
+                raise ModelError(f"{model.info.name}: the evaluation was stopped")
+        took_s = time.monotonic() - started
+        logits = decoder.logits(n_last - 1)
+        token = int(logits.argmax())
+        return {
+            "model": model.info.name,
+            "token": token,
+            "text": model.vocab.piece(token).decode("utf-8", "replace"),
+            "finite": bool(np.isfinite(logits).all()),
+            "tokens_per_s": round(len(tokens) / took_s, 1),
+            "rope": dataclasses.asdict(context.rope),
+        }
 
 
 def main(arguments: list[str]) -> int:
     """Print what was built, and the token or {"error", "hint"}; returns the exit code."""
-    from localctx.engine.llama import build_info, trial
+    from localctx.engine.llama import build_info
 
     report = build_info()
     try:
-        report |= trial(Path(arguments[0]))
+        report |= decode_one(Path(arguments[0]))
     except LocalctxError as error:
         report |= {"error": error.message, "hint": error.hint}
     sys.stdout.write(json.dumps(report) + "\n")

@@ -131,7 +131,7 @@ class LexicalIndex:
         return self.search(question).scores(self.name)
 
     def absent(self, question: str) -> tuple[str, ...]:
-        """The question's content words that occur nowhere in the document, stemmed and folded."""
+        """The question's content words that occur nowhere in the document, folded, in question order."""
         asked = dict.fromkeys(content_words(clean(question)))
         return tuple(
             word for word in list(asked)[:MAX_TERMS] if not any(map(self._n_holding, variants(word)))

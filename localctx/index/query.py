@@ -22,12 +22,12 @@ EXACT_WEIGHT = 3
 PHRASE_WEIGHT = 2
 NUMBER_WEIGHT = 2
 
-_QUOTES = regex.compile(
+_QUOTES = (
     r"\"([^\"\n]{2,300})\"|“([^”\n]{2,300})”|„([^“”\n]{2,300})[“”]|«\s*([^»\n]{2,300}?)\s*»|»([^«\n]{2,300})«"
     r"|「([^」\n]{1,300})」|『([^』\n]{1,300})』|《([^》\n]{1,300})》|`([^`\n]{2,300})`"
     r"|(?<![\p{L}\p{N}])['‘]([^'’\n]{2,300})['’](?![\p{L}\p{N}])"
 )
-_EXACT = regex.compile(
+_EXACT = (
     r"(?<![\p{L}\p{N}])(?:"
     r"[\p{L}\p{N}]+(?:[_./\\:@#+-]+[\p{L}\p{N}]+)*[_./\\:@#+-]*"
     r")"
@@ -65,7 +65,7 @@ class Query:
 def quoted_phrases_at(text: str) -> list[tuple[int, int]]:
     """Spans of what the text puts in quotation marks (of several languages) or backticks, marks left out."""
     spans = []
-    for match in _QUOTES.finditer(text):
+    for match in regex.finditer(_QUOTES, text):
         group = next(place for place, part in enumerate(match.groups(), 1) if part)
         if match[group].strip():
             spans.append(match.span(group))
@@ -81,7 +81,7 @@ def quoted_phrases(question: str) -> tuple[str, ...]:
 def exact_terms(question: str) -> tuple[str, ...]:
     """Identifiers of the question: letter-digit mixes, snake_case, camelCase, dotted paths, file names."""
     found: dict[str, None] = {}
-    for match in _EXACT.finditer(question):
+    for match in regex.finditer(_EXACT, question):
         text = match[0].rstrip(".:-/\\")
         mixed = _HAS_DIGIT.search(text) and _HAS_LETTER.search(text)
         if mixed or _CAMEL.search(text) or (_INNER_MARK.search(text) and _HAS_LETTER.search(text)):

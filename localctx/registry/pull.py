@@ -111,6 +111,7 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     requirement = f"{wheel.package}=={wheel.version}"
     command = [
         sys.executable,
+        "-P",  # the pip of this Python, not a file of that name in the current folder
         "-m",
         "pip",
         "download",

@@ -86,10 +86,7 @@ def choose(
             break
         if taken.add(index, "score") and n_tokens[index] < short_tokens:
             taken.add(index + 1, "completes")
-    for index in [chosen.index for chosen in taken.blocks.values() if chosen.why == "score"]:
-        for beside in (index + 1, index - 1):
-            if 0 <= beside < len(values) and values[beside] >= neighbour_share * best:
-                taken.add(beside, "neighbour")
+    taken.add_neighbours(neighbour_share * best)
     if not taken.blocks:
         return Selection((), 0, "nothing fits")
     in_order = tuple(taken.blocks[index] for index in sorted(taken.blocks))
@@ -128,3 +125,10 @@ class _Taken:
         self.blocks[index] = Chosen(index, self._values[index], why)
         self.n_tokens += self._costs[index]
         return True
+
+    def add_neighbours(self, least: float) -> None:
+        """Take the blocks beside those taken by score that score `least` or more."""
+        for index in [chosen.index for chosen in self.blocks.values() if chosen.why == "score"]:
+            for beside in (index + 1, index - 1):
+                if 0 <= beside < len(self._values) and self._values[beside] >= least:
+                    self.add(beside, "neighbour")

@@ -1,7 +1,8 @@
 """A text span → its key sentences, verbatim and with exact offsets. Pure text; knows no model.
 
 TF-IDF centroid (Radev et al., 2004) with a bonus for early sentences, then maximal marginal relevance
-(Carbonell and Goldstein, 1998), so that the chosen ones do not repeat each other. Deterministic.
+(Carbonell and Goldstein, 1998), so that the chosen ones do not repeat each other. Greetings, thanks, short or
+broken sentences and what a speaker says of himself count less. Deterministic.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ __all__ = ["Sentence", "key_sentences", "sentences"]
 MAX_SENTENCE_CHARACTERS = 600
 LONG_CHARACTERS = 320
 MIN_WORDS = 4
+SHORT_WORDS = 8
+SHORT_CHARACTERS = 80
+CLAUSE_MARKS = ",;:，、；：–—"
 MAX_SENTENCES = 4000
 LANGUAGE_CHARACTERS = 4000
 REDUNDANCY_WEIGHT = 0.45
@@ -29,19 +33,27 @@ DUPLICATE_COSINE = 0.8
 POSITION_BONUS = 0.25
 FOCUS_WEIGHT = 4.0
 
-_GAP = regex.compile(r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])")
+_GAP = r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])"
 _ENDS = regex.compile(r"[.!?…。！？؟।։]['\"”’」』)\]]*\s*$")
 _LETTER = regex.compile(r"\p{L}|\p{M}")
-_BOILERPLATE = regex.compile(
+_BOILERPLATE = (
     r"all rights reserved|copyright|©|\bisbn\b|https?://|www\.|table of contents|click here|page \d+ of \d+"
-    r"|\.{4,}|(?:\. ){4,}|_{4,}|cookie|terms of use|privacy policy",
-    regex.IGNORECASE,
+    r"|\.{4,}|(?:\. ){4,}|_{4,}|cookie|terms of use|privacy policy"
 )
 _CELLS = regex.compile(r"\t|\|| {3,}")
-_LEANS = regex.compile(
+_COURTESY = (
+    r"^[\"“'(]*(?:gentlemen|ladies|fellow[ -]|dear\b|(?:mr|madam|mister)\.?[ ](?:president|speaker|chair)"
+    r"|my friends|good (?:morning|afternoon|evening)|welcome|hello|meine damen|sehr geehrte|liebe\b|mesdames"
+    r"|messieurs|señor[ae]s|queridos|amigos|signore|senhor[ae]s|дорогие|уважаемые|各位|皆さん|여러분)"
+    r"|\b(?:thank(?:s|ed)? (?:you|to all)|i thank|we thank|congratulat\p{L}+|god bless|pleas(?:ed|ure) to be"
+    r"|honou?red? to (?:be|stand|speak|address)|vielen dank|ich danke|wir danken|merci|gracias|grazie"
+    r"|obrigad[oa]|спасибо)\b|谢谢|感谢大家|ありがとう|감사합니다"
+)
+_OF_SELF = r"^[\"“'(]*(?:I|I['’]\p{L}+|you|let me|my|ich|je|j['’]|yo|eu|io|я|我)(?![\p{L}\p{N}])"
+_TORN = regex.compile(r"\p{Nd}{1,4}\s+\p{Ll}")
+_LEANS = (
     r"^[\"“'(]*(?:he|she|it|they|this|that|these|those|such|but|and|or|so|yet|however|therefore|thus|hence|then|"
-    r"moreover|furthermore|nevertheless|also|here|there)\b",
-    regex.IGNORECASE,
+    r"moreover|furthermore|nevertheless|also|here|there)\b"
 )
 
 
@@ -59,7 +71,7 @@ def sentences(text: str, language: str = "en") -> tuple[Sentence, ...]:
     """The sentences of `text` in order; blank lines and list items end one too, over-long ones are cut."""
     found: list[Sentence] = []
     at = 0
-    for gap in [*(match.span() for match in _GAP.finditer(text)), (len(text), len(text))]:
+    for gap in [*(match.span() for match in regex.finditer(_GAP, text)), (len(text), len(text))]:
         if at < gap[0]:
             for cut in sentencex.get_sentence_boundaries(language, text[at : gap[0]]):
                 found.extend(_pieces(text, at + cut["start_index"], at + cut["end_index"]))
@@ -85,13 +97,14 @@ def _pieces(text: str, start: int, end: int) -> list[Sentence]:
 
 
 def key_sentences(
-    text: str, n: int, *, focus: str | None = None, language: str = "en"
+    text: str, n: int, *, focus: str | None = None, language: str = "en", max_characters: int | None = None
 ) -> tuple[Sentence, ...]:
     """The `n` sentences that say most of what `text` says (of `focus`, when given), in document order.
 
     Fewer when the text has fewer. Headings, table rows, lists of links and over-long pieces are taken only
-    when nothing else is there. Scores are in (0, 1], the best one first chosen has 1. Time is linear in the
-    text; of more than 4,000 sentences an even sample is rated.
+    when nothing else is there, and so are sentences of more than `max_characters`, cut at a clause or space.
+    Scores are in (0, 1], the best one first chosen has 1. Time is linear in the text; of more than 4,000
+    sentences an even sample is rated.
     """
     candidates = list(sentences(text, language))
     if n <= 0 or not candidates:
@@ -100,12 +113,8 @@ def key_sentences(
         step = len(candidates) / MAX_SENTENCES
         candidates = [candidates[int(place * step)] for place in range(MAX_SENTENCES)]
     stops = stop_words(words(text[:LANGUAGE_CHARACTERS]))
-    terms = {sentence: content_words(sentence.text, stops) for sentence in candidates}
-    good = [s for s in candidates if len(terms[s]) >= MIN_WORDS and _is_prose(s.text)]
-    if len(good) < n:
-        rest = [s for s in candidates if s not in set(good) and _LETTER.search(s.text)]
-        good = sorted([*good, *rest[: n - len(good)]], key=lambda s: s.start) or candidates[:n]
-    vectors = _vectors([terms[sentence] for sentence in good])
+    good = _best_kind(candidates, n, stops, max(max_characters or MAX_SENTENCE_CHARACTERS, 1))
+    vectors = _vectors([content_words(sentence.text, stops) for sentence in good])
     relevance = _relevance(good, vectors, focus)
     chosen = _diverse(vectors, relevance, n)
     best = max((relevance[place] for place in chosen), default=0.0) or 1.0
@@ -113,6 +122,33 @@ def key_sentences(
         Sentence(good[p].start, good[p].end, good[p].text, round(max(relevance[p] / best, 1e-6), 6))
         for p in sorted(chosen)
     )
+
+
+def _best_kind(
+    candidates: Sequence[Sentence], n: int, stops: frozenset[str], max_characters: int
+) -> list[Sentence]:
+    """Prose of up to `max_characters`; where that is less than `n`, longer prose and then the rest, cut."""
+    prose = [s for s in candidates if _is_prose(s.text) and len(content_words(s.text, stops)) >= MIN_WORDS]
+    good = [s for s in prose if len(s.text) <= max_characters]
+    if len(good) >= n:
+        return good
+    known = set(prose)
+    rest = [s for s in prose if len(s.text) > max_characters]
+    rest += [s for s in candidates if s not in known and _LETTER.search(s.text)]
+    rest = rest if good or rest else list(candidates)
+    return sorted([*good, *(_cut(s, max_characters) for s in rest[: n - len(good)])], key=lambda s: s.start)
+
+
+def _cut(sentence: Sentence, max_characters: int) -> Sentence:
+    """Its beginning of at most `max_characters`, up to a clause's end in the second half, or else a space."""
+    if len(sentence.text) <= max_characters:
+        return sentence
+    head = sentence.text[:max_characters]
+    clause = max(head.rfind(mark) for mark in CLAUSE_MARKS)
+    space = max(head.rfind(mark) for mark in " \n\t") if not sentence.text[max_characters].isspace() else -1
+    stop = clause if clause >= max(max_characters // 2, 1) else space if space > 0 else max_characters
+    text = head[:stop].rstrip()
+    return Sentence(sentence.start, sentence.start + len(text), text)
 
 
 def _is_prose(sentence: str) -> bool:
@@ -123,7 +159,9 @@ def _is_prose(sentence: str) -> bool:
         return False
     if not _ENDS.search(sentence) or sentence[0].islower():
         return False
-    return len(_CELLS.findall(sentence)) <= 2 and not _BOILERPLATE.search(sentence)
+    return len(_CELLS.findall(sentence)) <= 2 and not regex.search(
+        _BOILERPLATE, sentence, flags=regex.IGNORECASE
+    )
 
 
 def _vectors(sentences_terms: Sequence[Sequence[str]]) -> list[dict[str, float]]:
@@ -158,14 +196,29 @@ def _relevance(
             score *= 1 + POSITION_BONUS / 4
         if len(sentence.text) > LONG_CHARACTERS:
             score *= LONG_CHARACTERS / len(sentence.text)
-        if _LEANS.match(sentence.text):
+        if regex.match(_LEANS, sentence.text, flags=regex.IGNORECASE):
             score *= 0.8
-        if sentence.text.endswith("?"):
+        if sentence.text.endswith(("?", "!")):
             score *= 0.7
+        score *= _matter(sentence.text)
         if asked:
             score += FOCUS_WEIGHT * sum(vector.get(term, 0.0) for term in asked) / math.sqrt(len(asked))
         scores.append(score)
     return scores
+
+
+def _matter(sentence: str) -> float:
+    """A factor below 1 for greetings and thanks, "I" and "you", what follows a page's number, few words."""
+    weight = 1.0
+    if regex.search(_COURTESY, sentence, regex.IGNORECASE):
+        weight *= 0.55
+    elif regex.match(_OF_SELF, sentence, flags=regex.IGNORECASE):
+        weight *= 0.85
+    if _TORN.match(sentence):
+        weight *= 0.5
+    if len(sentence) < SHORT_CHARACTERS and len(words(sentence)) < SHORT_WORDS:
+        weight *= 0.75
+    return weight
 
 
 def _diverse(vectors: Sequence[dict[str, float]], relevance: Sequence[float], n: int) -> list[int]:

@@ -32,14 +32,13 @@ _SCALES = {
 _SCALE_PATTERN = "|".join(
     f"(?P<s{power}_{place}>{words})" for place, (words, power) in enumerate(_SCALES.items())
 )
-_DIGITS = regex.compile(
+_DIGITS = (
     r"(?<![\p{Latin}\p{Greek}\p{Cyrillic}\p{Nd}])"
     rf"(?:(?P<grouped>\p{{Nd}}{{1,3}}(?P<mark>[,.'’{SPACES}])\p{{Nd}}{{3}}(?:(?P=mark)\p{{Nd}}{{3}})*(?!\p{{Nd}})"
     r"(?:(?!(?P=mark))[.,]\p{Nd}+)?)"
     r"|(?P<version>\p{Nd}+(?:\.\p{Nd}+){2,})"
     r"|(?P<plain>\p{Nd}+(?:[.,]\p{Nd}+)?))"
-    rf"(?:[{SPACES}\n-]?(?:{_SCALE_PATTERN})(?![\p{{Latin}}\p{{Cyrillic}}]))?",
-    regex.IGNORECASE,
+    rf"(?:[{SPACES}\n-]?(?:{_SCALE_PATTERN})(?![\p{{Latin}}\p{{Cyrillic}}]))?"
 )
 
 _ONE_WORDS = (
@@ -61,12 +60,11 @@ _UNITS = (
 _MULTIPLES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _UNIT_WORD = "|".join(sorted(_UNITS, key=len, reverse=True))
 _SPELLED_WORD = f"{_UNIT_WORD}|{'|'.join(_MULTIPLES)}"
-_SPELLED = regex.compile(
+_SPELLED = (
     rf"(?<![\p{{L}}\p{{N}}])(?:an?\s+(?:{'|'.join(_MULTIPLES)})|{_UNIT_WORD})"
-    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_SPELLED_WORD}))*(?:th|s)?(?![\p{{L}}\p{{N}}])",
-    regex.IGNORECASE,
+    rf"(?:(?:\s+and\s+|[\s-]+)(?:{_SPELLED_WORD}))*(?:th|s)?(?![\p{{L}}\p{{N}}])"
 )
-_SPELLED_PART = regex.compile(_SPELLED_WORD, regex.IGNORECASE)
+_SPELLED_PART = _SPELLED_WORD
 
 _HAN_DIGITS = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _HAN_SMALL = {"十": 10, "百": 100, "千": 1000}
@@ -91,13 +89,13 @@ class Number:
 def numbers(text: str) -> Iterator[Number]:
     """Every number in `text`: digits of any script and Chinese numerals, then English words."""
     yield from figures(text)
-    for match in _SPELLED.finditer(text):
+    for match in regex.finditer(_SPELLED, text, flags=regex.IGNORECASE):
         yield _from_words(match)
 
 
 def figures(text: str) -> Iterator[Number]:
     """The numbers written in digits of any script or in Chinese numerals."""
-    for match in _DIGITS.finditer(text):
+    for match in regex.finditer(_DIGITS, text, flags=regex.IGNORECASE):
         yield _from_digits(match)
     if not text.isascii():
         for match in _HAN.finditer(text):
@@ -115,7 +113,7 @@ def spelled_like(keys: Iterable[str], text: str) -> Iterator[Number]:
         return
     text = text.lower()
     for match in regex.finditer(rf"\b(?:{'|'.join(first)})", text):
-        spelled = _SPELLED.match(text, match.start())
+        spelled = regex.match(_SPELLED, text, pos=match.start(), flags=regex.IGNORECASE)
         if spelled is not None:
             yield _from_words(spelled)
 
@@ -182,7 +180,7 @@ def _from_words(match: regex.Match[str]) -> Number:
     values: list[int] = []
     total = group = 0
     last: int | None = None  # the word before, as a value, within one number
-    for part in _SPELLED_PART.findall(match[0].lower()):
+    for part in regex.findall(_SPELLED_PART, match[0].lower(), flags=regex.IGNORECASE):
         if part in _MULTIPLES:
             multiple = _MULTIPLES[part]
             if multiple == 100:

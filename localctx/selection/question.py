@@ -19,7 +19,7 @@ __all__ = ["QuestionTraits", "question_traits"]
 Kind = Literal["plain", "count", "list", "position"]
 
 _WORD = r"(?<![\p{L}\p{N}])"
-_COUNT = regex.compile(
+_COUNT = (
     _WORD
     + r"(?:how\s+(?:many|often)|count\s+(?:of|the|all|every|how)|number\s+of\s+(?!the\s+page)|total\s+number"
     r"|wie\s*viele|wie\s+oft|anzahl"
@@ -27,10 +27,9 @@ _COUNT = regex.compile(
     r"|cu[aá]nt[oa]s|n[uú]mero\s+de"
     r"|quant[ie]\s|quant[oa]s\s|hoeveel|сколько|количество)"
     r"|多少(?:个|次|条|人|种|名|行|页|章|本|位|件)|[几幾](?:个|個|次|条|條|人|种|種|名|行|章|本|位|件)|总数|總數"
-    r"|いくつ|何(?:件|個|回|人|名|種類|行|ページ|章)|몇\s*(?:개|번|명|건|행)",
-    regex.IGNORECASE,
+    r"|いくつ|何(?:件|個|回|人|名|種類|行|ページ|章)|몇\s*(?:개|번|명|건|행)"
 )
-_LIST = regex.compile(
+_LIST = (
     _WORD + r"(?:(?:list|name|enumerate|show|give|find|extract|collect|mention)\s+(?:me\s+|us\s+)?"
     r"(?:all|every|each)"
     r"|list\s+(?:the|of)\b|enumerate|(?:what|which|who)\s+are\s+all|(?:complete|full)\s+list"
@@ -41,8 +40,7 @@ _LIST = regex.compile(
     r"|(?:liste[rz]?|énum[eéè]re[rz]?|cite[rz]?|donne[rz]?)\s+(?:moi\s+)?(?:tou|les|la\s+liste)|tou(?:s|tes)\s+les"
     r"|(?:lista|enumera|nombra|menciona|dame|elenca|liste|enumere|cite)\s+(?:tod[oa]s|tutt[ie]|los|las|os|as)\b"
     r"|tod[oa]s\s+(?:los|las|os|as)|tutt[ie]\s+(?:i|gli|le)|noem\s+alle|перечисли|все\s+упом|назови\s+все)"
-    r"|列出|列举|列舉|所有的?|全部的?|すべて|全て|一覧|列挙|모든|모두|나열",
-    regex.IGNORECASE,
+    r"|列出|列举|列舉|所有的?|全部的?|すべて|全て|一覧|列挙|모든|모두|나열"
 )
 _UNIT = (
     r"(?:line|row|record|entry|item|word|sentence|paragraph|character|chapter|section|page"
@@ -54,7 +52,7 @@ _PLACE = (
     r"|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|letzte[nrs]?|premi[eè]re?|derni[eè]re?|primer[ao]?|primeir[ao]"
     r"|prim[ao]|[uú]ltim[ao]|eerste|laatste|перв\p{L}{2}|последн\p{L}{2})"
 )
-_POSITION = regex.compile(
+_POSITION = (
     _WORD + r"(?:(?:line|row|record|zeile|ligne|l[ií]nea|linha|riga|строк[аеиу])"
     r"\s*(?:no\.?|number|nr\.?|#|№)?\s*\d+"
     r"|(?:paragraph|sentence|absatz|satz|entry|item)\s*(?:no\.?|number|nr\.?|#|№)?\s*\d+"
@@ -62,8 +60,7 @@ _POSITION = regex.compile(
     r"|at\s+the\s+(?:very\s+)?(?:end|beginning|start|top|bottom)\s+of\s+(?:the|this)"
     r"\s+(?:document|file|text|book))"
     r"|第\s*[\d〇零一二三四五六七八九十百千]+\s*(?:行|句|段|条|條)|最[后後]一[行句段]|最後の(?:行|文|段落)"
-    r"|\d+\s*行目|\d+\s*번째\s*(?:줄|행|문장)|마지막\s*(?:줄|문장|문단)",
-    regex.IGNORECASE,
+    r"|\d+\s*行目|\d+\s*번째\s*(?:줄|행|문장)|마지막\s*(?:줄|문장|문단)"
 )
 
 
@@ -85,11 +82,11 @@ def question_traits(question: str) -> QuestionTraits:
     """The question's traits; of a long question only the last 2,000 characters are judged for its kind."""
     asked = " ".join(question[-2000:].split())
     kind: Kind = "plain"
-    if _COUNT.search(asked):
+    if regex.search(_COUNT, asked, flags=regex.IGNORECASE):
         kind = "count"
-    elif _LIST.search(asked):
+    elif regex.search(_LIST, asked, flags=regex.IGNORECASE):
         kind = "list"
-    elif _POSITION.search(asked):
+    elif regex.search(_POSITION, asked, flags=regex.IGNORECASE):
         kind = "position"
     shown = question[:20_000]
     return QuestionTraits(kind, exact_terms(shown), quoted_phrases(shown))

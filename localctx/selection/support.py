@@ -23,7 +23,6 @@ subject count as supported; "Yes" and "No" are never judged by their sense. Stem
 
 from __future__ import annotations
 
-import functools
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -91,7 +90,10 @@ class _Own:
 
 def says_not_found(answer: str) -> bool:
     """Whether the answer, in its first sentences, says that the text does not hold the answer."""
-    return not answer.strip() or _refusal().search(answer[:REFUSAL_CHARACTERS]) is not None
+    return (
+        not answer.strip()
+        or regex.search(_REFUSAL, answer[:REFUSAL_CHARACTERS], regex.IGNORECASE) is not None
+    )
 
 
 def support(
@@ -172,7 +174,7 @@ def _may_be_named(name: str, source: str) -> bool:
 
 def _repeats(answer: str, source: str) -> bool:
     """Whether the answer's words of not finding are the source's own."""
-    match = _refusal().search(answer[:REFUSAL_CHARACTERS])
+    match = regex.search(_REFUSAL, answer[:REFUSAL_CHARACTERS], regex.IGNORECASE)
     return match is not None and " ".join(words(match[0])) in " ".join(words(source))
 
 
@@ -196,11 +198,6 @@ def _script(text: str) -> str:
         unicodedata.name(c, "?").partition(" ")[0] for c in text[:TONGUE_CHARACTERS] if c.isalpha()
     )
     return max(scripts, key=lambda name: scripts[name], default="")
-
-
-@functools.cache
-def _refusal() -> regex.Pattern[str]:
-    return regex.compile(_REFUSAL, regex.IGNORECASE)
 
 
 def _has_place(new: frozenset[str], asked: frozenset[str], passages: Sequence[str], language: str) -> bool:

@@ -16,6 +16,8 @@ from localctx.values import Citation, FinishReason
 
 __all__ = ["Point", "accept", "best_cited", "key_point", "merge_groups", "render", "spread_pages"]
 
+KEY_CHARACTERS = 400
+"""A key sentence is preferred to be no longer than this."""
 KEPT_SHARE = 0.75
 """Share of a rewrite's content words that its sentence must hold."""
 _NEGATION = regex.compile(
@@ -55,7 +57,7 @@ def key_point(part: Part, focus: str | None) -> Point:
     language = document.language or "en"
     start, end = part.span
     text = document.read(start, end)
-    found = key_sentences(text, 1, focus=focus, language=language)
+    found = key_sentences(text, 1, focus=focus, language=language, max_characters=KEY_CHARACTERS)
     if found:
         span, score = (start + found[0].start, start + found[0].end), found[0].score
     else:

@@ -89,7 +89,7 @@ def test_the_named_encoding_wins(open_bytes: Open) -> None:
     assert (text_of(cut), cut.replaced_characters) == ("ab\ufffd", 1)
 
 
-@pytest.mark.parametrize("name", ["nosuch", "rot13", "base64", "a\0b"])
+@pytest.mark.parametrize("name", ["nosuch", "rot13", "base64", "a\0b", "idna", "punycode", "undefined"])
 def test_an_unknown_encoding_is_a_usage_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="unknown encoding"):
         open_document(tmp_path / "x", encoding=name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from localctx.document.isolate import ROOT, ChildFailed, IsolationLimits, isolated
+from localctx.document.isolate import ROOT, ChildFailed, FrameReader, IsolationLimits, frame, isolated
 from localctx.errors import PasswordNeeded
 
 JOBS = """
@@ -48,6 +50,10 @@ JOBS = """
         yield 1
         while True:
             pass
+
+    def too_much():
+        yield 1
+        yield "x" * (65 << 20)
 
     def fail(kind):
         yield 1
@@ -115,6 +121,31 @@ def test_errors_for_the_user_keep_their_kind_and_hint(jobs: str) -> None:
     assert failure.value.hint == "find the key"
     with pytest.raises(ChildFailed, match="ValueError: no good"):
         list(isolated(f"{jobs}:fail", {"kind": "other"}))
+
+
+def test_one_item_is_limited(jobs: str) -> None:
+    items = isolated(f"{jobs}:too_much", {})
+    assert next(items) == 1
+    with pytest.raises(ChildFailed, match="more than 67,108,864 bytes at once") as failure:
+        next(items)
+    assert (failure.value.reason, failure.value.n_items) == ("memory", 1)
+
+
+def test_descriptors_beyond_those_of_select_are_read() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    reading, writing = os.pipe()
+    try:
+        high = fcntl.fcntl(reading, fcntl.F_DUPFD_CLOEXEC, 1500)
+        os.write(writing, frame({"item": 7}))
+        assert FrameReader(high).next(5.0) == {"item": 7}
+        with pytest.raises(TimeoutError):
+            FrameReader(high).next(0.05)
+        os.close(high)
+    finally:
+        os.close(reading)
+        os.close(writing)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_closing_early_ends_the_child(jobs: str) -> None:

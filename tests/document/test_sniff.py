@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import time
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,72 @@ def test_known_other_files_are_refused_by_name(open_bytes: Open, data: bytes, wh
         open_bytes(data, "thing.txt")
     assert caught.value.exit_code == 3
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OTTO von Bismarck was the first chancellor.",
+        "ID3 is an algorithm that grows a decision tree.",
+        "The big WAVE came at noon.",
+        "A small AVI is a video. GIF89a is an image.",
+        "GIF89a is how an image begins.",
+        "RIFF and WEBP and WAVE are names.",
+        "it, ftyp is four letters.",
+        "GGUF is a file format for models.",
+        "BZhang wrote this. BZh9 too.",
+        "PAR1S is no city.",
+        "OggS, fLaC, 8BPS, wOFF: names of formats.",
+        "fLaC is a format.",
+        "8BPS begins a picture.",
+        "%!PS and what it means.",
+        "!<arch>\nis how an archive begins.",
+        "!BDN!",
+        "AT&TFORM is another.",
+        "x" * 257 + "ustar stands in a tar archive",
+        "x" * 60 + "BOOKMOBI stands in a book",
+        "Received: 12 boxes\nfrom the harbour.\n",
+        "Received: 12 boxes\nSent: 3 boxes\n",
+        "MIME-Version: what is it? A header line.\n",
+        "Every file of this kind begins with %PDF-1.4 and then has 1 0 obj in it.\n",
+        "OTTO von Größe",
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_letters_that_a_text_may_begin_with_are_no_magic(open_bytes: Open, text: str, encoding: str) -> None:
+    document = open_bytes(text.encode(encoding))
+    assert (document.format, text_of(document)) == ("text", text)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"OTTO\0\x0b\x80", "font"),
+        (b"ID3\4\0\0\0\0", "sound"),
+        (b"RIFF\x24\0\0\0WAVEfmt ", "sound"),
+        (bz2.compress(b"some words, and some more words"), "bzip2"),
+        (b"GIF89a\1\0\1\0", "GIF"),
+        (b"!<arch>\ndebian-binary   " + bytes(9), "Debian"),
+        (b"%!PS-Adobe-3.0\n%%Title: x\n", "PostScript"),
+        (b"Received: from a.example by b.example\n\tfor <c@d>; Mon\nSubject: x\n\nHi", "e-mail"),
+    ],
+)
+def test_the_files_themselves_still_are(open_bytes: Open, data: bytes, what: str) -> None:
+    with pytest.raises(UnknownFormat, match=what):
+        open_bytes(data, "thing.txt")
+
+
+def test_a_pdf_behind_other_bytes_is_one(open_bytes: Open) -> None:
+    assert open_bytes(b"\0junk\n" + PDF, "download").format == "pdf"
+
+
+def test_any_number_of_comments_may_stand_before_a_page(open_bytes: Open) -> None:
+    begin = time.process_time()
+    assert open_bytes(b"<!---->" * 1000 + b"x").format == "text"
+    assert open_bytes(b"<!-- " * 1000 + b"<html>").format == "text"
+    assert open_bytes(b"<!--a-->\n" * 1000 + b"<html>words", "page").format == "html"
+    assert open_bytes(b"<?xml version='1.0'?><!-- x --> <html>words</html>", "page").format == "html"
+    assert time.process_time() - begin < 60  # it used to double with every comment
 
 
 @pytest.mark.parametrize("name", ["report.eml", "archive.mbox"])

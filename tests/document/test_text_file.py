@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.document import text_file
+from localctx.document import open_document, text_file
 from localctx.document.text_file import TextFile, TextScan
 from localctx.errors import InputError
 
@@ -62,6 +62,25 @@ def test_a_changed_file_is_an_error(tmp_path: Path, change: str) -> None:
     with pytest.raises(InputError, match="changed"):
         at_rest.read(20_000, 20_010)
     at_rest.close()
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.md"])
+def test_a_file_changed_while_it_is_scanned_is_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("a" * 600_000)
+    os.utime(path, ns=(1, 1))
+
+    def meddle(done: int, total: int) -> None:
+        with path.open("r+b") as file:  # of the same size, behind what was read
+            file.write(b"b")
+
+    with pytest.raises(InputError, match="changed"):
+        open_document(path, cache_dir=None, on_progress=meddle)
+    with path.open("rb") as file:
+        scan = TextScan(file)
+        os.utime(path, ns=(2, 2))
+        with pytest.raises(InputError, match="changed"):
+            TextFile(file, scan, "x")
 
 
 def test_a_closed_text_cannot_be_read(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ def test_walk_yields_readable_files_and_reasons(tmp_path: Path) -> None:
         "sub/c.PDF",
         ".git/config",
         ".hidden/x.txt",
+        ".env",
+        "sub/.secret.md",
         "sub/deep/d.py",
         "CVS/x",
         "#1.txt",
@@ -48,6 +50,7 @@ def test_walk_yields_readable_files_and_reasons(tmp_path: Path) -> None:
         str(item.path.relative_to(tmp_path)): item.reason for item in found if isinstance(item, SkippedEntry)
     }
     assert skipped == {
+        ".env": "hidden file",
         ".git": "folder of a version control system",
         ".hidden": "hidden folder",
         "CVS": "folder of a version control system",
@@ -56,6 +59,7 @@ def test_walk_yields_readable_files_and_reasons(tmp_path: Path) -> None:
         "fifo.txt": "is a named pipe, not a file",
         "loop": skipped["loop"],
         "p.png": "is a PNG image",
+        "sub/.secret.md": "hidden file",
         "sub/up": "link to a folder (not followed)",
     }
     assert "symbolic link" in skipped["loop"]
@@ -67,8 +71,11 @@ def test_walk_of_a_file_a_hidden_root_and_nothing(tmp_path: Path) -> None:
     (root / "a.txt").write_text("x")
     assert list(walk(root)) == [root / "a.txt"]
     assert list(walk(root / "a.txt")) == [root / "a.txt"]
+    (root / ".env").write_text("x")
+    assert list(walk(root / ".env")) == [root / ".env"]
     (tmp_path / "link").symlink_to(root)
-    assert list(walk(tmp_path / "link")) == [tmp_path / "link" / "a.txt"]
+    found = list(walk(tmp_path / "link"))
+    assert found == [SkippedEntry(tmp_path / "link" / ".env", "hidden file"), tmp_path / "link" / "a.txt"]
     with pytest.raises(InputError, match="no such file"):
         list(walk(tmp_path / "none"))
 

@@ -118,6 +118,13 @@ def test_the_largest_context_fits_and_the_next_does_not(header: gguf.GGUFHeader,
     assert n_ctx == 1048576 or estimate(header, n_ctx + 256).unreclaimable > ram
 
 
+@pytest.mark.parametrize("trained", [128, 256, 300])
+def test_the_largest_context_is_not_longer_than_the_trained_one(trained: int, tmp_path: Path) -> None:
+    path = tmp_path / "short.gguf"
+    path.write_bytes(gb.llama(**{"llama.context_length": trained}))
+    assert largest_n_ctx(gguf.open_model(path), Available(GIB)) == trained
+
+
 def test_nothing_fits_into_nothing(header: gguf.GGUFHeader) -> None:
     assert largest_n_ctx(header, Available(1000)) == 0
 

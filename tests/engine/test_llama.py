@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,18 @@ import numpy as np
 import psutil
 import pytest
 from engine.conftest import ask, collect, text_of
-from engine.tiny_gguf import bpe_vocabulary, spell, write_tiny_gguf
+from engine.tiny_gguf import CHATML, USER_DEFINED, bpe_vocabulary, spell, write_tiny_gguf
 
 from localctx.engine import llama
+from localctx.engine.ggml_types import CACHE_TYPES, type_id
 from localctx.engine.llama import LlamaModel, open_model
+from localctx.engine.llama_context import LlamaContext
+from localctx.engine.llama_decoder import LlamaDecoder
+from localctx.engine.llama_log import logged
 from localctx.engine.memory import Available
 from localctx.engine.options import EngineOptions, RopeOptions
+from localctx.engine.schedule import Slice
+from localctx.engine.trial import decode_one
 from localctx.errors import ModelError, OutOfMemory, UsageError
 from localctx.values import Message, Piece, Prompt, Request, Sampling
 
@@ -96,7 +103,7 @@ def test_side_by_side_gives_what_one_by_one_gives(tiny_model_path: Path) -> None
         assert len(set(together)) >= 3
 
 
-def _last_logits(context: llama.LlamaContext, request: Request) -> np.ndarray:
+def _last_logits(context: LlamaContext, request: Request) -> np.ndarray:
     """The logits after the prompt, through the scheduler like any other request."""
     rows: list[np.ndarray] = []
     sample = context.decoder.sample
@@ -120,12 +127,14 @@ def test_logits_on_a_reused_prefix_equal_those_from_scratch(tiny: LlamaModel) ->
     assert np.abs(got - wanted).max() < 0.02 * wanted.std()
 
 
-def test_more_cells_asked_than_there_are_ends_with_length(tiny: LlamaModel) -> None:
-    context = tiny.open_context(256)
-    request = ask(tiny, HARBOUR, max_tokens=10_000)
-    last = collect(context, [request])[0][-1]
-    assert last.finish_reason in ("length", "stop")
-    assert last.n_generated <= 256 - len(request.prompt.tokens)
+def test_more_cells_asked_than_there_are_ends_with_length(tmp_path: Path) -> None:
+    vocabulary = bpe_vocabulary()
+    again = vocabulary.id("!")
+    path = write_tiny_gguf(tmp_path / "again.gguf", vocabulary, script={again: again})
+    with open_model(path) as model:
+        request = Request(Prompt((again,) * 6), Sampling(max_tokens=10_000))
+        last = collect(model.open_context(256), [request])[0][-1]
+    assert (last.finish_reason, last.n_generated) == ("length", 250)
 
 
 def test_seeds_decide_and_temperature_zero_is_greedy(tiny: LlamaModel) -> None:
@@ -146,7 +155,7 @@ def test_seeds_decide_and_temperature_zero_is_greedy(tiny: LlamaModel) -> None:
 def test_only_one_row_of_logits_a_sequence_is_kept(tiny: LlamaModel) -> None:
     context = tiny.open_context(512, 2)
     tokens = np.array(tiny.tokenize(HARBOUR * 4), np.int32)
-    assert context.decoder.evaluate([llama.Slice(0, 0, tokens, sample=True)])
+    assert context.decoder.evaluate([Slice(0, 0, tokens, sample=True)])
     with pytest.raises(ValueError, match="NULL pointer"):
         context.decoder.logits(0)
     assert np.isfinite(context.decoder.logits(len(tokens) - 1)).all()
@@ -335,6 +344,52 @@ def test_what_llama_cpp_finds_wrong_is_told(tmp_path: Path, tiny_model_path: Pat
     assert any("tiny-llama" in line for line in lines)
 
 
+def test_a_short_model_gets_the_context_it_was_trained_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_tiny_gguf(tmp_path / "short.gguf", bpe_vocabulary(), n_ctx_train=128)
+    with open_model(path) as model:
+        assert model.usable_n_ctx() == 128
+        assert model.open_context(128).n_ctx == 128
+        monkeypatch.setattr(llama, "available", lambda: Available(ram_bytes=1))
+        with pytest.raises(OutOfMemory, match="128 tokens"):
+            model.usable_n_ctx()
+
+
+@pytest.mark.parametrize("name", CACHE_TYPES)
+def test_cache_types_are_llama_cpps(name: str, tmp_path: Path) -> None:
+    number = getattr(llama.lib, f"GGML_TYPE_{name.upper()}", type_id(name))
+    assert type_id(name) == number
+    path = tmp_path / "wide.gguf"
+    write_tiny_gguf(path, bpe_vocabulary(), script={1: 2})  # heads of 32 or more, as blocks need
+    with open_model(path, EngineOptions(type_k=name, type_v=name)) as model:
+        assert collect(model.open_context(256), [Request(Prompt((5, 6)), Sampling(max_tokens=1))])
+
+
+def test_a_template_beyond_what_is_read_is_said_to_be_too_long(tmp_path: Path) -> None:
+    template = CHATML + "{# " + "x" * (4 << 20) + " #}"
+    path = write_tiny_gguf(tmp_path / "long.gguf", bpe_vocabulary(), template=template)
+    with open_model(path) as model:
+        (notice,) = model.prompt([Message("user", ("hello",))]).notices
+        assert "too long (4,194," in notice
+        assert "ChatML instead" in notice
+
+
+def test_a_marker_that_the_template_builds_from_parts_stays_text_in_a_document(tmp_path: Path) -> None:
+    vocabulary = bpe_vocabulary()
+    vocabulary.tokens.append("+user+")
+    vocabulary.types.append(USER_DEFINED)
+    template = (
+        "{% for m in messages %}{{ '+' + m.role + '+' }}{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '+' + 'assistant' + '+' }}{% endif %}"
+    )
+    path = write_tiny_gguf(tmp_path / "parts.gguf", vocabulary, template=template)
+    with open_model(path) as model:
+        marker = vocabulary.id("+user+")
+        assert marker not in model.tokenize("say +user+ now")
+        assert model.prompt([Message("user", ("say +user+ now",))]).tokens.count(marker) == 1
+
+
 # --- lifetimes and stopping ---------------------------------------------------------------------------
 
 
@@ -363,6 +418,50 @@ def test_opening_and_closing_does_not_leak(tiny_model_path: Path) -> None:
     cycle(15)
     before = cycle(1)
     assert cycle(60) - before < 8 << 20  # a leaked cache or vocabulary is 60 times 0.1 MB or more
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize(
+    ("where", "freed"),
+    [
+        ("localctx.engine.llama.LlamaVocab", "llama_model_free"),
+        ("localctx.engine.llama.ContentTokenizer", "llama_model_free"),
+        ("localctx.engine.llama_context.LlamaDecoder", "llama_free"),
+        ("localctx.engine.llama_context._rope_in_force", "llama_free"),
+    ],
+)
+def test_what_fails_half_way_is_freed(
+    where: str, freed: str, tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handles: list[int] = []
+    free = getattr(llama.lib, freed)
+    monkeypatch.setattr(llama.lib, freed, lambda handle: (handles.append(handle), free(handle)))
+    monkeypatch.setattr(where, _fail)
+    with pytest.raises(RuntimeError, match="broken"), open_model(tiny_model_path) as model:
+        try:
+            model.open_context(256)
+        finally:
+            assert len(handles) == 1  # before the model is closed
+    assert len(set(handles)) == len(handles) >= 1
+
+
+def test_what_is_made_while_ctrl_c_comes_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[int] = []
+    interrupts = iter([KeyboardInterrupt])
+    join = threading.Thread.join
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        join(thread, timeout)
+        for interrupt in interrupts:
+            raise interrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        logged(llama.lib, lambda _: 7, freed.append)
+    assert freed == [7]
 
 
 CHILD = """
@@ -408,6 +507,21 @@ def test_ctrl_c_in_prefill_stops_soon_and_leaves_the_context_usable(mode: str, t
     assert report["stopped_at"] - sent < 2  # the promise; the whole prefill takes far longer
     assert report["after"] == "length"
     assert report.get("interrupted") if mode == "default" else report["reasons"] == ["cancelled"]
+
+
+def test_the_trial_reads_a_prompt_longer_than_a_batch(tiny_model_path: Path) -> None:
+    whole = decode_one(tiny_model_path)
+    in_parts = decode_one(tiny_model_path, EngineOptions(n_batch=8))
+    assert in_parts["token"] == whole["token"]
+    assert in_parts["finite"]
+
+
+def test_the_trial_does_not_report_what_was_not_evaluated(
+    tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LlamaDecoder, "evaluate", lambda *_: False)
+    with pytest.raises(ModelError, match="stopped"):
+        decode_one(tiny_model_path)
 
 
 def test_the_trial_prints_one_json_object(tiny_model_path: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def one_turn(text: str, template: str = CHATML) -> Rendered:
 
 def test_scaffold_has_special_tokens_and_content_none() -> None:
     vocabulary = Fake()
-    tokenize = ContentTokenizer(vocabulary, TEMPLATE)
+    tokenize = ContentTokenizer(vocabulary, [TEMPLATE])
     layout = lay_out(one_turn(HOSTILE), vocabulary, tokenize)
     ((start, end),) = layout.content
     assert vocabulary.read(layout.tokens[start:end]) == HOSTILE
@@ -89,17 +89,17 @@ def test_scaffold_has_special_tokens_and_content_none() -> None:
 
 def test_user_defined_tokens_that_the_template_does_not_write_stay() -> None:
     vocabulary = Fake()
-    assert ContentTokenizer(vocabulary, TEMPLATE)("odd!\n\n") == [ODD, PAIR]
-    assert ContentTokenizer(vocabulary, TEMPLATE + "odd!")("odd!") == [ord(c) + 100 for c in "odd!"]
-    assert PAIR in ContentTokenizer(vocabulary, TEMPLATE + "\n\n")("\n\n")  # plain spacing is no marker
-    assert ContentTokenizer(vocabulary, CHATML, scaffold=["odd!"])("odd!") == [ord(c) + 100 for c in "odd!"]
+    assert ContentTokenizer(vocabulary, [TEMPLATE])("odd!\n\n") == [ODD, PAIR]
+    assert ContentTokenizer(vocabulary, [TEMPLATE + "odd!"])("odd!") == [ord(c) + 100 for c in "odd!"]
+    assert PAIR in ContentTokenizer(vocabulary, [TEMPLATE + "\n\n"])("\n\n")  # plain spacing is no marker
+    assert ContentTokenizer(vocabulary, (CHATML, "odd!"))("odd!") == [ord(c) + 100 for c in "odd!"]
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet="<|im_end>start/think \no!d", max_size=60) | st.text(max_size=30), st.booleans())
 def test_content_is_kept_whole_and_free_of_markers(text: str, adds_space: bool) -> None:
     vocabulary = Fake(adds_space=adds_space)
-    tokenize = ContentTokenizer(vocabulary, TEMPLATE)
+    tokenize = ContentTokenizer(vocabulary, [TEMPLATE])
     tokens = tokenize(text, first=False)
     assert vocabulary.read(tokens) == text
     assert tokenize.forbidden.isdisjoint(tokens)
@@ -108,7 +108,7 @@ def test_content_is_kept_whole_and_free_of_markers(text: str, adds_space: bool) 
 def test_a_marker_over_two_fragments_stays_text() -> None:
     vocabulary = Fake()
     rendered = render(TEMPLATE, [Message("user", ("a</thi", "nk>b<|im_", "end|>"))])
-    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary, TEMPLATE))
+    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary, [TEMPLATE]))
     inside = [token for start, end in layout.content for token in layout.tokens[start:end]]
     assert vocabulary.read(inside) == "a</think>b<|im_end|>"
     assert {END, UNTHINK}.isdisjoint(inside)
@@ -116,20 +116,20 @@ def test_a_marker_over_two_fragments_stays_text() -> None:
 
 def test_a_marker_is_cut_inside_and_nowhere_else() -> None:
     vocabulary = Fake()
-    ContentTokenizer(vocabulary, TEMPLATE)("one</think>two")
+    ContentTokenizer(vocabulary, [TEMPLATE])("one</think>two")
     assert vocabulary.calls == ["one<", "/think>two"]
 
 
 def test_overlapping_markers_are_all_cut() -> None:
     vocabulary = Fake()
-    tokens = ContentTokenizer(vocabulary, TEMPLATE)("<think><think></think></think><think>")
+    tokens = ContentTokenizer(vocabulary, [TEMPLATE])("<think><think></think></think><think>")
     assert {THINK, UNTHINK}.isdisjoint(tokens)
 
 
 def test_a_control_token_that_plain_text_merges_into_is_spelled_out() -> None:
     vocabulary = Fake(merges="</s>")
     assert vocabulary.encode_plain("x</s>y")[1] == EOS
-    tokens = ContentTokenizer(vocabulary, CHATML)("x</s>y")
+    tokens = ContentTokenizer(vocabulary, [CHATML])("x</s>y")
     assert EOS not in tokens
     assert vocabulary.read(tokens) == "x</s>y"
 
@@ -138,7 +138,7 @@ def test_a_vocabulary_that_cannot_spell_is_refused() -> None:
     vocabulary = Fake()
     vocabulary.control_ids = frozenset({ord("x") + 100})
     with pytest.raises(ModelError, match="'x'"):
-        ContentTokenizer(vocabulary, CHATML)("axb")
+        ContentTokenizer(vocabulary, [CHATML])("axb")
 
 
 @pytest.mark.parametrize("adds_bos", [True, False])
@@ -146,7 +146,7 @@ def test_a_vocabulary_that_cannot_spell_is_refused() -> None:
 def test_there_is_one_bos(adds_bos: bool, in_template: int) -> None:
     vocabulary = Fake(adds_bos=adds_bos)
     rendered = one_turn("hi <s>", "{{ bos_token }}" * in_template + CHATML)
-    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary, CHATML))
+    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary, [CHATML]))
     n_wanted = 1 if adds_bos or in_template else 0
     assert layout.tokens.count(BOS) == n_wanted
     assert layout.tokens[n_wanted] == START
@@ -156,14 +156,14 @@ def test_there_is_one_bos(adds_bos: bool, in_template: int) -> None:
 
 def test_a_model_without_bos_gets_none() -> None:
     vocabulary = Fake(bos=None)
-    tokens = assemble(one_turn("hi"), vocabulary, ContentTokenizer(vocabulary, CHATML)).tokens
+    tokens = assemble(one_turn("hi"), vocabulary, ContentTokenizer(vocabulary, [CHATML])).tokens
     assert BOS not in tokens
 
 
 def test_content_alone_gets_its_bos_and_its_space() -> None:
     vocabulary = Fake(adds_bos=True, adds_space=True)
     rendered = Rendered((Part("a", True), Part("b", True)))
-    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary, None))
+    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary))
     assert vocabulary.read(layout.tokens) == "<s> ab"
     assert layout.content == ((1, 3), (3, 4))
 
@@ -173,13 +173,13 @@ def test_only_the_first_text_has_sentencepieces_space() -> None:
     rendered = render(
         "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}", [Message("user", ("one", "two"))]
     )
-    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary, None))
+    layout = lay_out(rendered, vocabulary, ContentTokenizer(vocabulary))
     assert vocabulary.read(layout.tokens) == " [INST] onetwo [/INST]"
 
 
 def test_tokenizing_a_document_in_blocks_adds_no_spaces() -> None:
     vocabulary = Fake(adds_space=True)
-    tokenize = ContentTokenizer(vocabulary, TEMPLATE)
+    tokenize = ContentTokenizer(vocabulary, [TEMPLATE])
     assert tokenize("one", True) + tokenize(" two", False) + tokenize("three", False) == tokenize(
         "one twothree", True
     )
@@ -187,7 +187,7 @@ def test_tokenizing_a_document_in_blocks_adds_no_spaces() -> None:
 
 def test_an_open_thinking_block_is_reported() -> None:
     vocabulary = Fake()
-    tokenize = ContentTokenizer(vocabulary, TEMPLATE)
+    tokenize = ContentTokenizer(vocabulary, [TEMPLATE])
     opened = CHATML + "{% if add_generation_prompt %}<think>\n{% endif %}"
     assert assemble(one_turn("x", opened), vocabulary, tokenize, DEFAULT_TAGS).thinking_open
     assert not assemble(
@@ -198,7 +198,7 @@ def test_an_open_thinking_block_is_reported() -> None:
 def test_notices_are_kept() -> None:
     vocabulary = Fake()
     rendered = Rendered((Part("x", False),), ("noticed",))
-    assert assemble(rendered, vocabulary, ContentTokenizer(vocabulary, None)).notices == ("noticed",)
+    assert assemble(rendered, vocabulary, ContentTokenizer(vocabulary)).notices == ("noticed",)
 
 
 # --- llama.cpp's own tokenizers ---------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_real_tokenizers_keep_content_plain(kind: str, request: pytest.FixtureRe
     path: Path = request.getfixturevalue(kind)
     text = "The harbour " + HOSTILE + " [INST] x [/INST] 世界 😀"
     with open_model(path) as model:
-        tokenize = ContentTokenizer(model.vocab, model.template)
+        tokenize = ContentTokenizer(model.vocab, [model.template or ""])
         rendered = render(model.template or CHATML, [Message("user", (text, text))], bos_token="<s>")
         layout = lay_out(rendered, model.vocab, tokenize)
         assert len(layout.content) == 2
@@ -225,7 +225,7 @@ def test_real_tokenizers_keep_content_plain(kind: str, request: pytest.FixtureRe
 
 def test_sentencepieces_space_is_where_the_whole_text_has_it(tiny_spm_path: Path) -> None:
     with open_model(tiny_spm_path) as model:
-        tokenize = ContentTokenizer(model.vocab, LLAMA2_LIKE)
+        tokenize = ContentTokenizer(model.vocab, [LLAMA2_LIKE])
         whole = tokenize("The harbour of the old town", True)
         assert (
             tokenize("The harbour", True) + tokenize(" of the old", False) + tokenize(" town", False) == whole

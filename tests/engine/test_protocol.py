@@ -174,8 +174,12 @@ def test_content_tokens_concatenate_when_cut_before_a_space(model: Model) -> Non
 
 
 def test_fragments_of_one_message_are_data_of_one_turn(model: Model) -> None:
-    prompt = model.prompt([Message("system", ("be brief",)), Message("user", ("a question", " about this"))])
-    assert len(prompt.tokens) > len(model.tokenize("a question about this"))
+    system = Message("system", ("be brief",))
+    parts = model.prompt([system, Message("user", ("a question", " about this"))])
+    whole = model.prompt([system, Message("user", ("a question about this",))])
+    turns = model.prompt([system, Message("user", ("a question",)), Message("user", (" about this",))])
+    assert parts.tokens == whole.tokens
+    assert len(turns.tokens) > len(parts.tokens)
 
 
 def test_a_generator_that_is_dropped_frees_its_place(model: Model) -> None:

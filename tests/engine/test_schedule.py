@@ -166,6 +166,25 @@ def test_decoding_goes_on_while_a_prompt_is_read() -> None:
     ]
 
 
+def test_a_batch_smaller_than_the_sequences_goes_round() -> None:
+    scheduler, n_batch = Scheduler(400, 9), 4
+    for number in range(8):
+        scheduler.submit(number, work([number], 30))
+    scheduler.submit(8, work(list(range(100, 130)), 1))
+    scheduler.start()
+    n_served = [0] * 9
+    for _ in range(24):
+        batch = scheduler.next_batch(n_batch)
+        assert 1 <= sum(len(part.tokens) for part in batch) <= n_batch
+        scheduler.advance(batch)
+        for part in batch:
+            n_served[part.sequence] += len(part.tokens)
+            if part.sequence < 8:
+                scheduler.sampled(part.sequence, 7)
+        assert max(n_served[:8]) - min(n_served[:8]) <= 1
+    assert min(n_served) >= 5  # the prompt was not left behind either
+
+
 def test_a_large_request_is_not_overtaken_for_ever() -> None:
     scheduler = Scheduler(100, 4)
     scheduler.submit(0, work([1] * 50, 20))

@@ -121,7 +121,7 @@ def test_a_question_of_100_kilobytes() -> None:
 
 
 def test_long_questions_with_one_preamble_find_different_blocks() -> None:
-    """FC42: what is asked at the end decides, not 600 words before it that fit another block far better."""
+    """What is asked at the end decides, not 600 words before it that fit another block far better."""
     topic = "walrus tusks blubber whiskers arctic ice floes molluscs haul herds bellow breed"
     preamble = " ".join(f"Note {i}: {topic}." for i in range(50))
     assert len(preamble.split()) >= 600

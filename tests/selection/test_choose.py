@@ -34,7 +34,7 @@ def test_blocks_far_below_the_best_are_left_out() -> None:
 
 
 def test_equal_text_enters_once() -> None:
-    """FC44 within one document: copies do not crowd the selection."""
+    """Copies do not crowd the selection."""
     texts = ["the answer is  42", "The answer is 42", "other words", "the answer is 42\n"]
     chosen = choose(
         scores(5, 5, 4, 5),

@@ -87,6 +87,60 @@ def test_over_long_lines_are_cut_and_avoided() -> None:
     assert "puffins" in key_sentences(f"{long}\n\nThe puffins live on the Gull Rock in summer.", 1)[0].text
 
 
+LONG = (
+    "The harbour of Port Ellery was dredged by the council, which paid for it with a loan from the bank, "
+    "so that the steamers of the company could unload at the quay in every season of the year."
+)
+
+
+def test_sentences_over_the_limit_give_way_to_shorter_prose() -> None:
+    short = "The council repaid the loan for the dredging within nine years."
+    text = f"{LONG} {LONG.replace('Ellery', 'Maur')} {short} Port\n\nEllery"
+    assert [s.text for s in key_sentences(text, 1, max_characters=120)] == [short]
+    assert key_sentences(text, 1)[0].text != short
+
+
+def test_a_lone_sentence_over_the_limit_is_cut_at_a_clause_or_a_space() -> None:
+    cut = key_sentences(f"Annual Report\n\n{LONG}", 1, max_characters=120)
+    assert [s.text for s in cut] == [LONG[: LONG.index(", so that")]]
+    assert cut[0].start == len("Annual Report\n\n")
+    plain = LONG.replace(",", "")
+    (cut,) = key_sentences(plain, 1, max_characters=50)
+    assert cut.text == "The harbour of Port Ellery was dredged by the" and plain[: cut.end] == cut.text
+
+
+def test_chinese_without_marks_is_bounded() -> None:
+    text = "港口在这一年疏浚轮船可以停靠码头花费了一百万元" * 60
+    (cut,) = key_sentences(text, 1, language="zh", max_characters=240)
+    assert cut.text == text[cut.start : cut.end] and len(cut.text) == 240
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.text(alphabet=st.sampled_from("ab .,!\n你。é😀"), max_size=150), st.integers(1, 4), st.integers(1, 40)
+)
+def test_no_sentence_exceeds_the_limit(text: str, n: int, most: int) -> None:
+    chosen = key_sentences(text, n, max_characters=most)
+    assert len(chosen) <= n and bool(chosen) == bool(text.strip())
+    assert all(0 < len(s.text) <= most and text[s.start : s.end] == s.text == s.text.strip() for s in chosen)
+
+
+@pytest.mark.parametrize(
+    "opener",
+    [
+        "Ladies and gentlemen of the council, the dredging of the harbour is what I speak of tonight.",
+        "Thank you for the dredging of the harbour, members of the harbour council of Port Ellery.",
+        "I come before the harbour council of Port Ellery to speak of the dredging of the harbour.",
+        "12 of the harbour council of Port Ellery for the dredging of the harbour in that year.",
+    ],
+)
+def test_openers_of_speeches_and_torn_sentences_give_way(opener: str) -> None:
+    said = "The dredging of the harbour cost the council of Port Ellery a million dollars."
+    rest = "Herring made the town rich until the fish stayed away after that."
+    assert said in [s.text for s in key_sentences(f"{opener} {said} {rest}", 1)]
+    assert opener in [s.text for s in key_sentences(f"{opener} {rest}", 2)]
+
+
 def test_citations_are_verbatim_at_document_offsets() -> None:
     first, second = TEXT[:200], TEXT[200:]
     passages = [Passage(7, 0, first), Passage(9, 200, second)]

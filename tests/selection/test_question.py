@@ -1,4 +1,4 @@
-"""Questions that passages can answer, and those that need the whole document (FC04)."""
+"""Questions that passages can answer, and those that need the whole document."""
 
 from __future__ import annotations
 

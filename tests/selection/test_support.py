@@ -145,6 +145,10 @@ def test_a_name_absent_from_the_document_alone_makes_no_none() -> None:
     )
     assert support("Who leads Acme Inc?", "Jane Roe", [ACME], absent=("inc",)) == "supported"
     assert support("Is Zeta a rival?", "A bitter enemy.", [ACME], absent=("zeta", "rival")) == "none"
+    weak = support(
+        "Is Zeta a rival of Acme?", "A bitter old enemy of the officer.", [ACME], absent=("zeta", "rival")
+    )
+    assert weak == "partial"
 
 
 def test_another_language_is_seen_in_two_stop_words() -> None:

@@ -1,0 +1,164 @@
+"""A KV cache of llama.cpp and its sampler chains, as generation.Decoder wants it. Is handed llama_cpp.
+
+One place fills llama.cpp's batches (NumPy arrays it only looks at) and one frees its sequences.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from localctx._native import AbortFlag
+from localctx.engine.llama_vocab import LlamaVocab
+from localctx.engine.schedule import Slice
+from localctx.errors import ModelError
+from localctx.values import Sampling
+
+__all__ = ["LlamaDecoder"]
+
+_N_FIRST_GPU_STEP = 512  # tokens; grows where steps turn out to be short
+_LONG_STEP_S, _SHORT_STEP_S = 0.7, 0.25
+_ABORTED = 2
+
+
+class LlamaDecoder:
+    """The cache, its batch arrays and one sampler chain per running sequence."""
+
+    def __init__(self, lib: Any, handle: int, vocab: LlamaVocab, stop: AbortFlag, n_batch: int) -> None:
+        """Owns the context `handle`; `stop` is the flag whose address it was given."""
+        self._lib = lib
+        self._handle = handle
+        self._memory = self._lib.llama_get_memory(handle)
+        self._vocab = vocab
+        self._stop = stop  # llama.cpp holds its address
+        self._samplers: dict[int, int] = {}
+        self._pace = _Pace(n_batch, adapts=bool(self._lib.llama_supports_gpu_offload()))
+        self._tokens = np.zeros(n_batch, np.int32)
+        self._positions = np.zeros(n_batch, np.int32)
+        self._sequences = np.zeros(n_batch, np.int32)
+        self._wanted = np.zeros(n_batch, np.int8)
+        self._batch = self._new_batch(n_batch)
+
+    def _new_batch(self, n_batch: int) -> Any:
+        """llama.cpp's view of the arrays: one sequence id per token."""
+        self._n_sequences = np.ones(n_batch, np.int32)
+        item = ctypes.POINTER(ctypes.c_int32)
+        first, step = self._sequences.ctypes.data, self._sequences.itemsize
+        addresses = (ctypes.c_void_p * n_batch)(*range(first, first + n_batch * step, step))
+        self._sequence_pointers = addresses
+        return self._lib.llama_batch(
+            n_tokens=0,
+            token=self._tokens.ctypes.data_as(item),
+            embd=None,
+            pos=self._positions.ctypes.data_as(item),
+            n_seq_id=self._n_sequences.ctypes.data_as(item),
+            seq_id=ctypes.cast(addresses, ctypes.POINTER(item)),
+            logits=self._wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
+        )
+
+    @property
+    def n_batch(self) -> int:
+        return self._pace.n_batch
+
+    def evaluate(self, batch: Sequence[Slice]) -> bool:
+        n = 0
+        for part in batch:
+            end = n + len(part.tokens)
+            self._tokens[n:end] = part.tokens
+            self._positions[n:end] = np.arange(part.start, part.start + len(part.tokens))
+            self._sequences[n:end] = part.sequence
+            self._wanted[n:end] = 0
+            self._wanted[end - 1] = part.sample
+            n = end
+        self._batch.n_tokens = n
+        with self._pace.step(n):
+            status = self._lib.llama_decode(self._handle, self._batch)
+            self._lib.llama_synchronize(self._handle)
+        if status == 0:
+            return True
+        for part in batch:  # what was processed before the stop stays in the cache otherwise
+            self.drop(part.sequence, part.start)
+        if status == _ABORTED:
+            return False
+        reason = "no room in the KV cache" if status == 1 else f"llama_decode gave {status}"
+        raise ModelError(f"evaluating {n} tokens failed: {reason}", "localctx doctor tries the model alone")
+
+    def copy(self, source: int, sequence: int, n_tokens: int) -> None:
+        self._lib.llama_memory_seq_cp(self._memory, source, sequence, 0, n_tokens)
+
+    def drop(self, sequence: int, start: int) -> None:
+        if not self._lib.llama_memory_seq_rm(self._memory, sequence, start, -1):
+            self._lib.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+
+    def begin(self, sequence: int, sampling: Sampling) -> None:
+        self.end(sequence)
+        chain = self._lib.llama_sampler_chain_init(self._lib.llama_sampler_chain_default_params())
+        for part in _sampler_parts(self._lib, sampling):
+            self._lib.llama_sampler_chain_add(chain, part)
+        self._samplers[sequence] = chain
+
+    def end(self, sequence: int) -> None:
+        chain = self._samplers.pop(sequence, None)
+        if chain is not None:
+            self._lib.llama_sampler_free(chain)
+
+    def sample(self, sequence: int, row: int) -> int | None:
+        token = int(self._lib.llama_sampler_sample(self._samplers[sequence], self._handle, row))
+        return None if self._vocab.is_end(token) else token
+
+    def logits(self, row: int) -> Any:
+        """A copy of the logits at a row that asked for them, float32 [n_vocab]."""
+        values = self._lib.llama_get_logits_ith(self._handle, row)
+        return np.ctypeslib.as_array(values, (self._vocab.n_tokens,)).copy()
+
+    def piece(self, token: int) -> bytes:
+        data = self._vocab.piece(token)
+        if self._vocab.is_control(token):
+            return data if token in self._vocab.shown_controls else b""
+        return data
+
+    def close(self) -> None:
+        for sequence in list(self._samplers):
+            self.end(sequence)
+        self._lib.llama_free(self._handle)
+
+
+def _sampler_parts(lib: Any, sampling: Sampling) -> Iterator[int]:
+    """The links of a sampler chain, in llama.cpp's usual order; a grammar would come first."""
+    if sampling.temperature <= 0:
+        yield lib.llama_sampler_init_greedy()
+        return
+    if sampling.top_k > 0:
+        yield lib.llama_sampler_init_top_k(sampling.top_k)
+    if sampling.top_p < 1:
+        yield lib.llama_sampler_init_top_p(sampling.top_p, 1)
+    if sampling.min_p > 0:
+        yield lib.llama_sampler_init_min_p(sampling.min_p, 1)
+    yield lib.llama_sampler_init_temp(sampling.temperature)
+    yield lib.llama_sampler_init_dist(sampling.seed & 0xFFFFFFFF)
+
+
+class _Pace:
+    """Tokens of the next step: on a GPU, where a step cannot be stopped, one is kept under a second."""
+
+    def __init__(self, n_batch: int, adapts: bool) -> None:
+        self._limit = n_batch
+        self._adapts = adapts
+        self.n_batch = min(n_batch, _N_FIRST_GPU_STEP) if adapts else n_batch
+
+    @contextmanager
+    def step(self, n_tokens: int) -> Iterator[None]:
+        """Times one step of n_tokens."""
+        started = time.monotonic()
+        yield
+        if self._adapts and n_tokens >= self.n_batch:
+            took_s = time.monotonic() - started
+            if took_s > _LONG_STEP_S:
+                self.n_batch = max(32, self.n_batch // 2)
+            elif took_s < _SHORT_STEP_S:
+                self.n_batch = min(self._limit, self.n_batch * 2)
