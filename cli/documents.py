@@ -43,7 +43,7 @@ def page_range(text: str | None) -> tuple[int, int] | None:
         high = int(last) if last else (low if not dash else 1 << 30)
     except ValueError:
         low, high = 0, 0
-    if not 1 <= low <= high:
+    if not (first or last) or not 1 <= low <= high:
         raise UsageError(f"--pages {text!r} is not a page range", "--pages 10-40")
     return low, high
 

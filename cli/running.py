@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import typer
 
-from localctx.api import choose_model, open_document_for, open_model_for, settings_for
+from localctx.api import choose_model, closing_events, open_document_for, open_model_for, settings_for
 from localctx.document.encodings import canonical_encoding
 from localctx.document.events import Preview
 from localctx.errors import Interrupted, LocalctxError, PartlyDone
@@ -78,14 +78,15 @@ def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
         warn = silent if output.quiet else (lambda text: note(f"warning: {text}"))
         with open_documents(job.files, open_one, warn, has_page_range=pages is not None) as opened:
             answer = None
-            for event in verb(opened.documents, model, settings, reporter.progress):
-                if isinstance(event, Finished):
-                    answer = _with_warnings(event.answer, opened)
-                    if job.out_path is not None:
-                        write_whole(job.out_path, text_with_citations(answer))
-                    reporter.event(Finished(answer))
-                else:
-                    reporter.event(event)
+            with closing_events(verb(opened.documents, model, settings, reporter.progress)) as events:
+                for event in events:
+                    if isinstance(event, Finished):
+                        answer = _with_warnings(event.answer, opened)
+                        if job.out_path is not None:
+                            write_whole(job.out_path, text_with_citations(answer))
+                        reporter.event(Finished(answer))
+                    else:
+                        reporter.event(event)
     _tell_shortcomings(answer, opened, as_json=output.json)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +26,7 @@ __all__ = [
     "ChosenModel",
     "OpenDocument",
     "choose_model",
+    "closing_events",
     "open",
     "open_document_for",
     "open_model_for",
@@ -129,6 +132,7 @@ class OpenDocument:
         self.document = document
         self.model = model
         self.settings = settings
+        self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
 
     def summarize(self, length: str = "medium", focus: str | None = None) -> Answer:
         """The document's points with their places. Raises what localctx.errors names."""
@@ -145,10 +149,16 @@ class OpenDocument:
         from localctx.session.ask import ask
 
         events = ask([self.document], self.model, question, self.settings)
-        return _texts(events) if stream else _last(events)
+        if not stream:
+            return _last(events)
+        texts = _texts(events)
+        self._streams.add(texts)
+        return texts
 
     def close(self) -> None:
-        """Free the model and the document."""
+        """End streams that were not read to their end, and free the model and the document."""
+        for texts in list(self._streams):
+            texts.close()
         self.model.close()
         self.document.close()
 
@@ -161,7 +171,7 @@ class OpenDocument:
         self.close()
 
 
-def open(path: str | Path, *, model: str | None = None, **settings: object) -> OpenDocument:  # noqa: A001
+def open(path: str | Path, *, model: str | None = None, **settings: object) -> OpenDocument:  # noqa: A001  # localctx.open is its name
     """Open a document with a model (default: the embedded one) and any other setting by name.
 
     Raises InputError for a document that cannot be used, ModelError for a model, UsageError for a setting.
@@ -175,17 +185,32 @@ def open(path: str | Path, *, model: str | None = None, **settings: object) -> O
         raise
 
 
+@contextmanager
+def closing_events(events: Iterator[Event]) -> Iterator[Iterator[Event]]:
+    """The events of a verb, ended on the way out, so that its context is gone before its model."""
+    try:
+        yield events
+    finally:
+        if isinstance(events, Generator):
+            events.close()
+
+
 def _last(events: Iterator[Event]) -> Answer:
     """Run to the end and return the answer."""
     from localctx.session.events import Finished
 
-    for event in events:
-        if isinstance(event, Finished):
-            return event.answer
+    with closing_events(events):
+        for event in events:
+            if isinstance(event, Finished):
+                return event.answer
     raise UsageError("the session ended without an answer")
 
 
-def _texts(events: Iterator[Event]) -> Iterator[str]:
+def _texts(events: Iterator[Event]) -> Generator[str, None, None]:
+    """The pieces of the answer."""
     from localctx.session.events import Text
 
-    return (event.text for event in events if isinstance(event, Text))
+    with closing_events(events):
+        for event in events:
+            if isinstance(event, Text):
+                yield event.text

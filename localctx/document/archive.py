@@ -70,9 +70,6 @@ class GuardedFile:
         """True: sources are regular files."""
         return True
 
-    def close(self) -> None:
-        """Leave the file open: it is the source's."""
-
 
 def damaged(name: str, error: object) -> InputError:
     """The error for a broken container."""

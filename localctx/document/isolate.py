@@ -157,6 +157,14 @@ class FrameReader:
 
     def take(self, n_bytes: int, deadline: float) -> bytes | None:
         """Exactly `n_bytes`, None where the pipe ends before them."""
+        if len(self.buffer) < n_bytes and not self.fill(n_bytes, deadline):
+            return None
+        taken = bytes(self.buffer[:n_bytes])
+        del self.buffer[:n_bytes]
+        return taken
+
+    def fill(self, n_bytes: int, deadline: float) -> bool:
+        """Read until the buffer holds `n_bytes`; False where the pipe ends before. Raises TimeoutError."""
         with selectors.DefaultSelector() as selector:  # select() takes no descriptor above 1023
             selector.register(self.descriptor, selectors.EVENT_READ)
             while len(self.buffer) < n_bytes:
@@ -164,11 +172,9 @@ class FrameReader:
                     raise TimeoutError
                 piece = os.read(self.descriptor, READ_BYTES)
                 if not piece:
-                    return None
+                    return False
                 self.buffer += piece
-        taken = bytes(self.buffer[:n_bytes])
-        del self.buffer[:n_bytes]
-        return taken
+        return True
 
 
 def death(child: subprocess.Popen[bytes], n_items: int) -> ChildFailed:

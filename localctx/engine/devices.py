@@ -6,7 +6,9 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Device", "backends", "devices"]
+from localctx.engine.memory import format_bytes
+
+__all__ = ["Device", "backends", "build_facts", "devices"]
 
 _KINDS = ("cpu", "gpu", "igpu", "accelerator", "meta")  # enum ggml_backend_dev_type
 
@@ -61,3 +63,19 @@ def backends(libggml: Any) -> list[str]:
     name = _function(libggml, "ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
     n = _function(libggml, "ggml_backend_reg_count", ctypes.c_size_t)()
     return [_text(name(get(index))) for index in range(n)]
+
+
+def build_facts(lib: Any, libggml: Any) -> dict[str, object]:
+    """CPU features, backends and GPUs of the build, as JSON values."""
+    built = backends(libggml)
+    return {
+        "system_info": _text(lib.llama_print_system_info()).strip(),
+        "backends": built,
+        "gpu_offload": any(name not in ("CPU", "BLAS", "RPC") for name in built),
+        "supports_gpu": bool(lib.llama_supports_gpu_offload()),
+        "devices": [
+            f"{device.name} ({device.description}, {format_bytes(device.total_bytes)})"
+            for device in devices(libggml)
+            if device.is_gpu
+        ],
+    }

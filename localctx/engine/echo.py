@@ -91,10 +91,6 @@ class EchoModel:
         """Token ids of content; `first` makes no difference here."""
         return _encode(text)
 
-    def detokenize(self, tokens: Sequence[int]) -> str:
-        """The text of content tokens."""
-        return b"".join(_decode(token) for token in tokens).decode("utf-8", "replace")
-
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """One control token before and one after each turn, then the assistant's."""
         tokens = [_BOS]

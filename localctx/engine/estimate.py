@@ -3,7 +3,7 @@
 Weights are file pages when mapped: they can be dropped and read again, so they do not kill a process, but a
 model larger than the memory it gets runs at the speed of the disk. So: cache and buffers must fit in free
 memory, or OutOfMemory; weights beyond it are a notice. Under an address-space limit (ulimit -v) everything
-counts. Repacked weights (`weights_mapped=False`) are ordinary memory and count too.
+counts. Weights that llama.cpp copies into a layout of its own are ordinary memory and count too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from localctx.engine.ggml_types import row_bytes
-from localctx.engine.gguf import GGUFHeader
+from localctx.engine.gguf import GGUFHeader, TensorInfo
 from localctx.engine.memory import Available, format_bytes
 from localctx.engine.model_facts import KVShape, kv_shape, n_layer
 from localctx.errors import OutOfMemory
@@ -30,25 +30,22 @@ __all__ = [
 CELL_STEP = 256
 """llama.cpp rounds the cells of a cache up to a multiple of this."""
 _FIXED_BYTES = 16 << 20  # contexts, graphs, samplers
-_MASK_BYTES = 2  # per cell and token of a batch, with flash attention; 4 without
-_ACTIVATION_ROWS = 6  # embedding-sized rows of f32 alive at once, as measured
+_MASK_BYTES = 2  # per cell and token of a batch
+_EMBD_ROWS, _FF_ROWS = 7, 3  # rows of f32 per token alive at once; measured: 4 and 3
+_CANDIDATE_BYTES = 12  # per token of the vocabulary while a sampler looks at it
+_REPACKED = frozenset(("q2_K", "q4_0", "q4_K", "iq4_nl", "mxfp4"))  # on some CPU, as measured with AVX2
 _MAX_CTX = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """What else decides the size of a context: tokens per batch, sequences, cache types, layers on GPUs.
-
-    `weights_mapped` False: weights are copied (repacked) into ordinary memory.
-    """
+    """What else decides the size of a context: tokens per batch, sequences, cache types, layers on GPUs."""
 
     n_ubatch: int = 512
     n_seq: int = 1
     type_k: str = "f16"
     type_v: str = "f16"
     n_gpu_layers: int = 0
-    weights_mapped: bool = True
-    flash_attention: bool = True
 
 
 _DEFAULTS = ContextSettings()
@@ -56,14 +53,16 @@ _DEFAULTS = ContextSettings()
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """Bytes on the host for a context of n_ctx cells; `vram_bytes` is what GPUs take."""
+    """Bytes on the host for a context of n_ctx cells; `vram_bytes` is what GPUs take, `copied_bytes` the part
+    of the weights that is no file page.
+    """
 
     weights_bytes: int
     kv_bytes: int
     compute_bytes: int
     n_ctx: int
     vram_bytes: int = 0
-    weights_mapped: bool = True
+    copied_bytes: int = 0
 
     @property
     def total(self) -> int:
@@ -73,7 +72,7 @@ class MemoryEstimate:
     @property
     def unreclaimable(self) -> int:
         """What cannot be dropped and read again."""
-        return self.total - (self.weights_bytes if self.weights_mapped else 0)
+        return self.kv_bytes + self.compute_bytes + self.copied_bytes
 
 
 def _round_cells(n_cells: int) -> int:
@@ -96,15 +95,15 @@ def _kv_per_layer(shape: KVShape, n_ctx: int, settings: ContextSettings) -> list
 
 def estimate(header: GGUFHeader, n_ctx: int, settings: ContextSettings = _DEFAULTS) -> MemoryEstimate:
     """Host and GPU bytes of one context. Layers go to the GPU from the last one on, the output layer when
-    n_gpu_layers exceeds the layers. Compute holds the logits table (n_ubatch × n_vocab × 4 bytes).
+    n_gpu_layers exceeds the layers.
     """
     shape, layers = kv_shape(header), n_layer(header)
     per_layer = _kv_per_layer(shape, n_ctx, settings)
     n_gpu = min(layers, settings.n_gpu_layers)
     first_gpu, with_output = layers - n_gpu, settings.n_gpu_layers > layers
-    gpu_weights = sum(
-        tensor.size_bytes or 0 for tensor in header.tensors if _is_on_gpu(tensor.name, first_gpu, with_output)
-    )
+    on_gpu = [tensor for tensor in header.tensors if _is_on_gpu(tensor.name, first_gpu, with_output)]
+    gpu_weights = sum(tensor.size_bytes or 0 for tensor in on_gpu)
+    copied = sum(map(_copied_bytes, header.tensors)) - sum(map(_copied_bytes, on_gpu))
     gpu_kv = sum(per_layer[first_gpu:])
     compute = _compute_bytes(header, _round_cells(n_ctx), settings)
     kv = sum(per_layer) + shape.state_bytes * settings.n_seq
@@ -114,7 +113,7 @@ def estimate(header: GGUFHeader, n_ctx: int, settings: ContextSettings = _DEFAUL
         compute_bytes=compute,
         n_ctx=n_ctx,
         vram_bytes=gpu_weights + gpu_kv + (compute if n_gpu else 0),
-        weights_mapped=settings.weights_mapped,
+        copied_bytes=copied,
     )
 
 
@@ -126,20 +125,30 @@ def _is_on_gpu(name: str, first_gpu: int, output: bool) -> bool:
     return number.isdecimal() and int(number) >= first_gpu
 
 
+def _copied_bytes(tensor: TensorInfo) -> int:
+    """Bytes of the tensor if it is one that llama.cpp repacks on a CPU: matrices of some types."""
+    is_repacked = (
+        tensor.type_name in _REPACKED and len(tensor.shape) > 1 and not tensor.name.startswith("token_embd")
+    )
+    return tensor.size_bytes or 0 if is_repacked else 0
+
+
 def _compute_bytes(header: GGUFHeader, n_cells: int, settings: ContextSettings) -> int:
-    """Graph buffers for one batch of n_ubatch tokens, and the logits handed out."""
-    key = header.arch_key
+    """Graph buffers for one batch of n_ubatch tokens, and the logits handed out, a row for each sequence."""
+    key, layers = header.arch_key, n_layer(header)
     n_vocab = header.array_length("tokenizer.ggml.tokens") or header.integer(key("vocab_size"))
     n_embd = header.integer(key("embedding_length"))
-    n_ff = max((*header.per_layer(key("feed_forward_length"), n_layer(header)), 0))
+    n_head = max((*header.per_layer(key("attention.head_count"), layers), 0))
+    n_used = header.integer(key("expert_used_count"))
+    n_ff = max((*header.per_layer(key("feed_forward_length"), layers), 0))
+    n_ff = max(n_ff, header.integer(key("expert_feed_forward_length"), n_ff) * n_used)
+    n_wide = max(n_embd, n_head * header.integer(key("attention.key_length")))
     n_tokens = min(settings.n_ubatch, n_cells)
-    logits = n_tokens * (n_vocab + 2 * n_embd) * 4
-    n_head = max((*header.per_layer(key("attention.head_count"), n_layer(header)), 0))
-    per_cell = _MASK_BYTES if settings.flash_attention else 4 + 4 * n_head
-    attention = n_tokens * (n_cells * per_cell + (n_embd * _ACTIVATION_ROWS + n_ff * 2) * 4)
-    return (
-        max(logits, attention) + settings.n_seq * n_vocab * 4 + _FIXED_BYTES
-    )  # the two are never alive together
+    floats = n_wide * _EMBD_ROWS + n_embd * n_used + n_ff * _FF_ROWS
+    layer = n_tokens * (n_cells * _MASK_BYTES + floats * 4)
+    logits = settings.n_seq * (n_vocab + 2 * n_embd) * 4
+    handed_out = settings.n_seq * n_vocab * 4 + n_vocab * _CANDIDATE_BYTES
+    return max(logits, layer) + handed_out + _FIXED_BYTES  # the two are never alive together
 
 
 def require(needed: MemoryEstimate, free: Available, name: str, fitting: int = 0) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ anything is read or allocated. Long arrays are stepped over and stay in the file
 
 from __future__ import annotations
 
-import os
 import stat
 import struct
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from localctx.engine.ggml_types import TYPE_SIZES
+from localctx.engine.gguf_cursor import Cursor
 from localctx.engine.lookalikes import describe
 from localctx.errors import ModelError
 from localctx.names import display_name
@@ -23,7 +23,6 @@ __all__ = ["LazyArray", "RawHeader", "Scalar", "TensorInfo", "Value", "display",
 
 Scalar: TypeAlias = int | float | bool | str
 
-_MAX_HEADER_BYTES = 1 << 29
 _MAX_KEYS = 1 << 16
 _MAX_TENSORS = 1 << 18
 _MAX_STRINGS = 1 << 22  # elements of string arrays, all together; the largest vocabularies hold 2^18
@@ -33,7 +32,6 @@ _MAX_KEPT_BYTES = 1 << 25  # of strings, all together; the rest stays in the fil
 _MAX_ALIGNMENT = 1 << 16
 _MAX_SHORT_ARRAY = 1024
 _MAX_DIMENSIONS = 4
-_WINDOW_BYTES = 1 << 20
 _STRING, _ARRAY = 8, 9
 _FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _DEFAULT_ALIGNMENT = 32
@@ -41,22 +39,13 @@ _DEFAULT_ALIGNMENT = 32
 
 @dataclass(frozen=True, slots=True)
 class LazyArray:
-    """A long array left in the file: `count` elements from byte `offset` on, `size_bytes` in all."""
+    """A long array, or one long string, left in the file: `count` elements of `size_bytes` in all."""
 
-    path: Path
-    value_type: int
     count: int
-    offset: int
     size_bytes: int
 
     def __len__(self) -> int:
         return self.count
-
-    def read(self) -> list[Scalar]:
-        """All elements. Raises ModelError when the file changed underneath."""
-        with self.path.open("rb") as file:
-            cursor = _Cursor(file, self.path, self.offset)
-            return [_read_scalar(cursor, self.value_type) for _ in range(self.count)]
 
 
 Value: TypeAlias = Scalar | tuple[Scalar, ...] | LazyArray
@@ -103,7 +92,7 @@ def read_raw(path: Path) -> RawHeader:
             raise ModelError(f"{where}: is not a regular file", "name a .gguf file on disk")
         with path.open("rb") as file:
             _check_magic(file, where)
-            return _parse(_Cursor(file, path, 4))
+            return _parse(Cursor(file, path, 4))
     except FileNotFoundError as error:
         raise ModelError(f"{where}: no such model file", "check the path, or: localctx models ls") from error
     except OSError as error:
@@ -117,90 +106,6 @@ def _check_magic(file: IO[bytes], where: str) -> None:
         raise ModelError(f"{where}: not a GGUF model: {looks.what}", looks.hint)
 
 
-class _Cursor:
-    """Reads forward through a file in windows; never past its end, never more than asked for and allowed."""
-
-    def __init__(self, file: IO[bytes], path: Path, offset: int) -> None:
-        self.path = path
-        self.where = display(path)
-        self.size_bytes = os.fstat(file.fileno()).st_size
-        self._file = file
-        self._start = offset  # file offset of the window
-        self._window = b""
-        self._at = 0
-
-    @property
-    def offset(self) -> int:
-        return self._start + self._at
-
-    @property
-    def n_left(self) -> int:
-        return self.size_bytes - self.offset
-
-    def fail(self, what: str) -> ModelError:
-        return ModelError(
-            f"{self.where}: damaged GGUF header: {what} (byte {self.offset:,})", "download it again"
-        )
-
-    def need(self, n_bytes: int, what: str) -> None:
-        """Raises ModelError unless n_bytes are left."""
-        if n_bytes > self.n_left:
-            raise ModelError(
-                f"{self.where}: cut short in its header, or damaged: {what} needs {n_bytes:,} bytes at byte "
-                f"{self.offset:,}, the file ends at {self.size_bytes:,}",
-                "download it again",
-            )
-        if self.offset + n_bytes > _MAX_HEADER_BYTES:
-            raise self.fail(f"{what} reaches beyond {_MAX_HEADER_BYTES:,} bytes")
-
-    def take(self, n_bytes: int, what: str) -> bytes:
-        if n_bytes > len(self._window) - self._at:
-            self.need(n_bytes, what)
-            self._start, self._at = self.offset, 0
-            self._file.seek(self._start)
-            self._window = self._file.read(max(n_bytes, _WINDOW_BYTES))
-            if len(self._window) < n_bytes:
-                raise self.fail("the file became shorter while it was read")
-        data = self._window[self._at : self._at + n_bytes]
-        self._at += n_bytes
-        return data
-
-    def skip(self, n_bytes: int, what: str) -> None:
-        self.need(n_bytes, what)
-        self._at += n_bytes
-        if self._at > len(self._window):
-            self._start, self._window, self._at = self.offset, b"", 0
-
-    def skip_strings(self, count: int, what: str) -> None:
-        """Step over `count` length-prefixed strings: a vocabulary has 2^18, so the loop is a tight one."""
-        length = struct.Struct("<Q").unpack_from
-        while count:
-            window, at, last = self._window, self._at, len(self._window) - 8
-            while count and at <= last:
-                (n_bytes,) = length(window, at)
-                after = at + 8 + n_bytes
-                if after > last + 8:
-                    break
-                at, count = after, count - 1
-            self._at = at
-            if count:  # this string reaches beyond the window
-                self.skip(self.u64(what), what)
-                count -= 1
-
-    def u32(self, what: str) -> int:
-        return int.from_bytes(self.take(4, what), "little")
-
-    def u64(self, what: str) -> int:
-        return int.from_bytes(self.take(8, what), "little")
-
-    def text(self, max_bytes: int, what: str) -> str:
-        n_bytes = self.u64(what)
-        self.need(n_bytes, what)
-        if n_bytes > max_bytes:
-            raise self.fail(f"{what} of {n_bytes:,} bytes")
-        return self.take(n_bytes, what).decode("utf-8", "replace")
-
-
 @dataclass(slots=True)
 class _Budget:
     """What a header may still cost."""
@@ -209,7 +114,7 @@ class _Budget:
     kept_bytes: int = _MAX_KEPT_BYTES
 
 
-def _parse(cursor: _Cursor) -> RawHeader:
+def _parse(cursor: Cursor) -> RawHeader:
     version = _read_version(cursor)
     n_tensors, n_keys = cursor.u64("the tensor count"), cursor.u64("the key count")
     cursor.need(n_keys * 13, f"a table of {n_keys:,} keys")  # the smallest: empty name, type, one byte
@@ -235,7 +140,7 @@ def _parse(cursor: _Cursor) -> RawHeader:
     return RawHeader(cursor.path, version, metadata, tensors, data_offset, cursor.size_bytes, expected)
 
 
-def _read_version(cursor: _Cursor) -> int:
+def _read_version(cursor: Cursor) -> int:
     version = cursor.u32("the version")
     if version & 0xFFFF == 0 and version:
         raise ModelError(
@@ -251,7 +156,7 @@ def _read_version(cursor: _Cursor) -> int:
     return version
 
 
-def _read_scalar(cursor: _Cursor, value_type: int) -> Scalar:
+def _read_scalar(cursor: Cursor, value_type: int) -> Scalar:
     if value_type == _STRING:
         return cursor.text(_MAX_TEXT_BYTES, "a string")
     layout = "<" + _FORMATS[value_type]
@@ -259,25 +164,24 @@ def _read_scalar(cursor: _Cursor, value_type: int) -> Scalar:
     return value
 
 
-def _read_value(cursor: _Cursor, key: str, budget: _Budget) -> Value:
+def _read_value(cursor: Cursor, key: str, budget: _Budget) -> Value:
     value_type = cursor.u32(f"the type of {key[:80]!r}")
     if value_type == _ARRAY:
         return _read_array(cursor, key, budget)
     if value_type == _STRING:
-        offset = cursor.offset
         n_bytes = cursor.u64(f"the string {key[:80]!r}")
         cursor.need(n_bytes, f"the string {key[:80]!r}")
         budget.kept_bytes -= n_bytes
         if n_bytes > _MAX_TEXT_BYTES or budget.kept_bytes < 0:
             cursor.skip(n_bytes, key)
-            return LazyArray(cursor.path, _STRING, 1, offset, n_bytes + 8)
+            return LazyArray(1, n_bytes)
         return cursor.take(n_bytes, key).decode("utf-8", "replace")
     if value_type not in _FORMATS:
         raise cursor.fail(f"value type {value_type} of {key[:80]!r}")
     return _read_scalar(cursor, value_type)
 
 
-def _read_array(cursor: _Cursor, key: str, budget: _Budget) -> Value:
+def _read_array(cursor: Cursor, key: str, budget: _Budget) -> Value:
     what = f"the array {key[:80]!r}"
     value_type, count = cursor.u32(what), cursor.u64(what)
     if value_type == _ARRAY:
@@ -301,10 +205,10 @@ def _read_array(cursor: _Cursor, key: str, budget: _Budget) -> Value:
             budget.kept_bytes -= sum(map(len, texts))
             return texts
         cursor.skip_strings(count, what)
-    return LazyArray(cursor.path, value_type, count, offset, cursor.offset - offset)
+    return LazyArray(count, cursor.offset - offset)
 
 
-def _alignment(cursor: _Cursor, metadata: Mapping[str, Value]) -> int:
+def _alignment(cursor: Cursor, metadata: Mapping[str, Value]) -> int:
     value = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
     if not isinstance(value, int) or not 1 <= value <= _MAX_ALIGNMENT or value & (value - 1):
         shown = value if isinstance(value, int) else "no whole number"
@@ -312,7 +216,7 @@ def _alignment(cursor: _Cursor, metadata: Mapping[str, Value]) -> int:
     return value
 
 
-def _read_tensor(cursor: _Cursor, alignment: int) -> TensorInfo:
+def _read_tensor(cursor: Cursor, alignment: int) -> TensorInfo:
     name = cursor.text(_MAX_KEY_BYTES, "a tensor's name")
     n_dimensions = cursor.u32(f"tensor {name[:80]!r}")
     if n_dimensions > _MAX_DIMENSIONS:

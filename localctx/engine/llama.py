@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from localctx.engine.devices import Device, backends, devices
+from localctx.engine.devices import Device, build_facts, devices
 from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require
 from localctx.engine.ggml_types import CACHE_TYPES
 from localctx.engine.gguf import GGUFHeader, chat_template, display, missing_template
@@ -65,16 +65,11 @@ def find_devices() -> list[Device]:
 
 def build_info() -> dict[str, object]:
     """Version, CPU features, backends and GPUs of the installed llama.cpp, as JSON values."""
-    found = find_devices()
-    built = backends(libggml)
+    _start_library()
     return {
         "llama_cpp_python": llama_cpp.__version__,
-        "system_info": (lib.llama_print_system_info() or b"").decode("utf-8", "replace").strip(),
-        "backends": built,
-        "gpu_offload": any(name not in ("CPU", "BLAS", "RPC") for name in built),
-        "supports_gpu": bool(lib.llama_supports_gpu_offload()),
-        "devices": [f"{d.name} ({d.description}, {format_bytes(d.total_bytes)})" for d in found if d.is_gpu],
         "n_threads": usable_cpus(),
+        **build_facts(lib, libggml),
     }
 
 

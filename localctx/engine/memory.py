@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["Available", "available", "available_bytes", "format_bytes"]
+__all__ = ["Available", "available", "format_bytes"]
 
 _UNLIMITED = 1 << 60
 _ADDRESS_SPACE_RESERVE = 192 << 20  # thread stacks, allocator arenas, libraries still to be loaded
@@ -35,14 +35,6 @@ def available(root: Path = Path("/")) -> Available:
         candidates += [(free, "the cgroup's memory limit") for free in _cgroup_free(root)]
     ram, limited_by = min(candidates)
     return Available(max(0, ram), _address_space_left(), limited_by)
-
-
-def available_bytes(root: Path = Path("/")) -> int:
-    """The smaller of free RAM and free address space."""
-    free = available(root)
-    return (
-        free.ram_bytes if free.address_space_bytes is None else min(free.ram_bytes, free.address_space_bytes)
-    )
 
 
 def format_bytes(n_bytes: int) -> str:

@@ -186,26 +186,20 @@ def _notices(header: GGUFHeader, shape: KVShape) -> tuple[str, ...]:
     notices = []
     if not header.is_known_architecture:
         notices.append(
-            f"architecture {header.architecture[:80]!r} is not in this version's tables: sizes are guesses"
+            f"architecture {header.architecture[:80]!r} is not known here: memory estimates are guesses"
         )
-    if shape.is_recurrent:
-        notices.append("recurrent model: it keeps a state, not a cache that can be cut")
-    elif shape.is_hybrid:
-        notices.append("hybrid model: recurrent layers keep a state that cannot be cut")
-    if shape.has_window:
-        notices.append(
-            f"{sum(shape.windowed)} of {len(shape.windowed)} layers see only {shape.window:,} tokens back"
-        )
-    is_llama3 = (
-        header.architecture == "llama" and header.number(header.arch_key("rope.freq_base")) == 500000.0
+    why = (
+        "recurrent layers keep a state"
+        if shape.is_recurrent or shape.is_hybrid
+        else f"{sum(shape.windowed)} of {len(shape.windowed)} layers see only {shape.window:,} tokens back"
     )
-    long_context = header.integer(header.arch_key("context_length")) >= _MIN_LONG_LLAMA
-    if (
-        is_llama3
-        and long_context
-        and not any(tensor.name == "rope_freqs.weight" for tensor in header.tensors)
-    ):
+    if not shape.is_plain:
+        notices.append(f"each question reads its text anew, this model's cache cannot be reused: {why}")
+    key, names = header.arch_key, {tensor.name for tensor in header.tensors}
+    is_llama3 = header.architecture == "llama" and header.number(key("rope.freq_base")) == 500000.0
+    is_long = header.integer(key("context_length")) >= _MIN_LONG_LLAMA
+    if is_llama3 and is_long and "rope_freqs.weight" not in names:
         notices.append(
-            "no rope_freqs in the file: an old conversion of Llama 3.1 degrades beyond 8,192 tokens"
+            "the file has no rope_freqs: an old conversion of Llama 3.1 degrades beyond 8,192 tokens"
         )
     return tuple(notices)

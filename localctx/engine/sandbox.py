@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache, update_wrapper
 from typing import Any
 
 from jinja2 import nodes
-from jinja2.compiler import CodeGenerator
 from jinja2.exceptions import SecurityError
 from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.ext import Extension, loopcontrols
@@ -25,14 +23,12 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
-from jinja2.visitor import NodeTransformer
 
+from localctx.engine.sandbox_filters import OWN_FILTERS
 from localctx.engine.sandbox_limits import (
     BINARY_OPERATORS,
-    MAX_CHARS,
     MAX_ITEMS,
     NO_RETRY,
-    OWN_FILTERS,
     TemplateError,
     call_method,
     charge,
@@ -42,11 +38,10 @@ from localctx.engine.sandbox_limits import (
     too_large,
     weigh,
 )
+from localctx.engine.sandbox_syntax import DEADLINE_S, Budget, Rewriter, TickingGenerator
 
 __all__ = ["DEADLINE_S", "render_text"]
 
-DEADLINE_S = 2.0
-"""Seconds for one rendering, all forms of the messages together."""
 _MAX_TEMPLATE_CHARS = 1 << 18
 _MAX_MESSAGE_CHARS = 200
 
@@ -78,79 +73,6 @@ _FILTERS = _names(
 _COMPARING = _names("dictsort groupby max min sort unique")
 
 
-class _Budget:
-    """What is left of one rendering: time, and characters of output."""
-
-    def __init__(self) -> None:
-        self.start(time.monotonic() + DEADLINE_S)
-
-    def start(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.chars_left = MAX_CHARS
-
-    def tick(self) -> None:
-        if time.monotonic() > self.deadline:
-            raise TemplateError(f"the chat template did not finish within {DEADLINE_S:g} s", NO_RETRY)
-
-    def spend(self, n_chars: int) -> None:
-        self.tick()
-        self.chars_left -= n_chars
-        if self.chars_left < 0:
-            raise too_large(f"more than {MAX_CHARS:,} characters of output")
-
-
-class _Rewriter(NodeTransformer):
-    """Puts a check round whatever repeats, prints, joins or compares."""
-
-    def __init__(self, budget: _Budget) -> None:
-        self._budget = budget
-
-    def generic_visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> nodes.Node:
-        self._budget.tick()
-        return super().generic_visit(node, *args, **kwargs)
-
-    def _wrapped(self, node: nodes.Expr, name: str) -> nodes.Filter:
-        return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
-
-    def visit_For(self, node: nodes.For) -> nodes.Node:
-        self.generic_visit(node)
-        node.iter = self._wrapped(node.iter, "_each")  # type: ignore[arg-type]  # any expression may stand here
-        return node
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
-        self.generic_visit(node)
-        return self._wrapped(nodes.List(node.nodes, lineno=node.lineno), "_concat")
-
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
-        self.generic_visit(node)
-        node.expr = self._wrapped(node.expr, "_weighed")
-        for operand in node.ops:
-            operand.expr = self._wrapped(operand.expr, "_weighed")
-        return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
-        self.generic_visit(node)
-        if isinstance(node.arg, nodes.Slice):  # compiled to Python's own slicing, which copies
-            node.node = self._wrapped(node.node, "_charged")
-        return node
-
-    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:
-        self.generic_visit(node)
-        if not isinstance(node.key, nodes.Const):
-            node.key = self._wrapped(node.key, "_weighed")
-        return node
-
-    def visit_TemplateData(self, node: nodes.TemplateData) -> nodes.Node:
-        return nodes.Const(node.data, lineno=node.lineno)  # so that finalize counts it too
-
-    def _refuse(self, node: nodes.Node) -> nodes.Node:
-        raise TemplateError(
-            f"the chat template uses {type(node).__name__.lower()}, which is not allowed", NO_RETRY
-        )
-
-    visit_Include = visit_Import = visit_FromImport = visit_Extends = _refuse
-
-
 class _Generation(Extension):
     """{% generation %}…{% endgeneration %}: a mark for training that prints its body."""
 
@@ -174,7 +96,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
-    def __init__(self, budget: _Budget) -> None:
+    def __init__(self, budget: Budget) -> None:
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
@@ -200,7 +122,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.globals["raise_exception"] = _raise
         self.now: datetime | None = None
         self.globals["strftime_now"] = self._strftime_now
-        self.code_generator_class = type("_Generator", (_TickingGenerator,), {"budget": budget})
+        self.code_generator_class = type("_Generator", (TickingGenerator,), {"budget": budget})
 
     def _print(self, value: Any) -> str:
         text = text_of(value)
@@ -261,16 +183,6 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
 
-class _TickingGenerator(CodeGenerator):
-    """jinja's code generator behind the clock."""
-
-    budget: _Budget
-
-    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        self.budget.tick()
-        return super().visit(node, *args, **kwargs)
-
-
 def _charged(value: Any) -> Any:
     charge(value)
     return value
@@ -294,9 +206,9 @@ class _Program:
 
     def __init__(self, source: str) -> None:
         self.lock = threading.Lock()
-        self.budget = _Budget()
+        self.budget = Budget()
         self.environment = _Environment(self.budget)
-        tree = _Rewriter(self.budget).visit(self.environment.parse(source))
+        tree = Rewriter(self.budget).visit(self.environment.parse(source))
         code = self.environment.compile(tree)
         self._template = self.environment.template_class.from_code(
             self.environment, code, dict(self.environment.globals)

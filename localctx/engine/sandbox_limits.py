@@ -1,19 +1,16 @@
-"""Operators, methods and filters for templates, with the size of a result checked before it is made.
+"""Operators and methods for templates, with the size of a result checked before it is made.
 
 Knows values only. A check refuses by raising TemplateError; it never alters a result.
 """
 
 from __future__ import annotations
 
-import html
-import json
 import re
 import threading
 from collections.abc import Callable, ItemsView, Iterable, KeysView, ValuesView
 from string import Formatter
 from typing import Any
 
-from jinja2.filters import do_int
 from jinja2.runtime import Undefined
 
 from localctx.errors import ModelError
@@ -23,12 +20,16 @@ __all__ = [
     "MAX_CHARS",
     "MAX_ITEMS",
     "NO_RETRY",
-    "OWN_FILTERS",
     "TemplateError",
     "call_method",
     "charge",
+    "check_bits",
+    "check_chars",
     "join",
+    "modulo",
+    "replace_text",
     "start_allowance",
+    "strip_text",
     "text_of",
     "too_large",
     "weigh",
@@ -50,7 +51,6 @@ _MAX_STRIPPED = 256  # characters of a set to strip: each is looked for at every
 _MAX_BACKWARD = 10_000_000  # length times length of a search from the right, which is not linear
 _MAX_WIDTH_DIGITS = 3
 _MAX_FLOAT_CHARS = 330  # "%f" of the largest float
-_MAX_MARGIN = 16  # characters of an indent or a separator in JSON
 _BITS_PER_ITEM = 32
 
 
@@ -84,7 +84,7 @@ def charge(value: Any, factor: int = 1) -> None:
             raise too_large(f"more than {_MAX_MADE:,} characters on the way")
 
 
-def _check_chars(n_chars: int) -> None:
+def check_chars(n_chars: int) -> None:
     if n_chars > MAX_CHARS:
         raise too_large(f"a text of {n_chars:,} characters")
     _allowance.left -= n_chars
@@ -134,29 +134,29 @@ def text_of(value: Any) -> str:
 def _multiply(left: Any, right: Any) -> Any:
     for sequence, times in ((left, right), (right, left)):
         if isinstance(sequence, str):
-            _check_chars(len(sequence) * int(times))
+            check_chars(len(sequence) * int(times))
         elif isinstance(sequence, list | tuple):
-            _check_items(len(sequence) * int(times))
+            check_items(len(sequence) * int(times))
     if isinstance(left, int) and isinstance(right, int):
-        _check_bits(left.bit_length() + right.bit_length())
+        check_bits(left.bit_length() + right.bit_length())
     return left * right
 
 
 def _add(left: Any, right: Any) -> Any:
     if isinstance(left, str) and isinstance(right, str):
-        _check_chars(len(left) + len(right))
+        check_chars(len(left) + len(right))
     elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        _check_items(len(left) + len(right))
+        check_items(len(left) + len(right))
     return left + right
 
 
-def _check_items(n_items: int) -> None:
+def check_items(n_items: int) -> None:
     if n_items > MAX_ITEMS:
         raise too_large("a list that is too long")
-    _check_chars(n_items)
+    check_chars(n_items)
 
 
-def _check_bits(n_bits: int) -> None:
+def check_bits(n_bits: int) -> None:
     if n_bits > _MAX_BITS:
         raise too_large("a number that is too large")
 
@@ -167,7 +167,7 @@ def _power(left: Any, right: Any) -> Any:
     return left**right
 
 
-def _modulo(left: Any, right: Any) -> Any:
+def modulo(left: Any, right: Any) -> Any:
     if isinstance(left, str):
         _check_format(left, "%", [right])
     return left % right
@@ -184,7 +184,7 @@ def _check_format(template: str, sign: str, arguments: Iterable[Any]) -> None:
     if sign == "{" and any("{" in (field[2] or "") for field in Formatter().parse(template)):
         raise too_large("a wide or computed field")
     size = sum(_chars_of(argument) for argument in arguments)
-    _check_chars(len(template) + template.count(sign) * size + sum(map(int, digits)))
+    check_chars(len(template) + template.count(sign) * size + sum(map(int, digits)))
 
 
 def _chars_of(argument: Any) -> int:
@@ -205,20 +205,20 @@ def join(separator: Any, values: Iterable[Any]) -> str:
         n_chars += len(texts[-1]) + len(between)
         if n_chars > MAX_CHARS or len(texts) > MAX_ITEMS:
             break
-    _check_items(len(texts))
-    _check_chars(n_chars)
+    check_items(len(texts))
+    check_chars(n_chars)
     return between.join(texts)
 
 
-def _replace(text: Any, old: Any, new: Any, count: Any = None) -> str:
+def replace_text(text: Any, old: Any, new: Any, count: Any = None) -> str:
     text, old, new = text_of(text), text_of(old), text_of(new)
     limit = -1 if count is None else int(count)
     n = text.count(old) if limit < 0 else min(limit, text.count(old))
-    _check_chars(len(text) + n * len(new))
+    check_chars(len(text) + n * len(new))
     return str(text).replace(old, new, limit)
 
 
-def _strip(text: str, name: str, characters: Any = None) -> str:
+def strip_text(text: str, name: str, characters: Any = None) -> str:
     if isinstance(characters, str) and len(characters) > _MAX_STRIPPED:
         raise too_large(f"a set of {len(characters):,} characters to strip")
     stripped: str = getattr(text, name)(characters)
@@ -238,11 +238,11 @@ def call_method(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, 
         if name == "join":
             return join(owner, *args)
         if name == "replace":
-            return _replace(owner, *args)
+            return replace_text(owner, *args)
         if name in ("strip", "lstrip", "rstrip"):
-            return _strip(owner, name, *args)
+            return strip_text(owner, name, *args)
         if name in ("center", "ljust", "rjust", "zfill"):
-            _check_chars(int(args[0]) if args else 0)
+            check_chars(int(args[0]) if args else 0)
         elif name in ("rfind", "rindex", "rsplit", "rpartition"):
             _check_backward(owner, name, args[0] if args else kwargs.get("sep"))
         elif name == "format":
@@ -255,84 +255,5 @@ BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": _add,
     "*": _multiply,
     "**": _power,
-    "%": _modulo,
+    "%": modulo,
 }
-
-
-# --- filters ----------------------------------------------------------------------------------------
-
-
-def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
-    weigh(value)
-    separators = options.get("separators")
-    margins = [indent if isinstance(indent, str) else " " * int(indent or 0), *(separators or ())]
-    if any(len(margin) > _MAX_MARGIN for margin in margins):
-        raise too_large("JSON with a wide indent or separator")
-    encoder = json.JSONEncoder(
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=bool(options.get("sort_keys", False)),
-    )
-    return join("", encoder.iterencode(value)) if indent is not None else encoder.encode(value)
-
-
-def _int(value: Any, default: int = 0, base: int = 10) -> int:
-    number: int = do_int(value, default, base)
-    _check_bits(number.bit_length() if isinstance(number, int) else 0)
-    return number
-
-
-def _indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    text, margin = text_of(text), width if isinstance(width, str) else " " * width
-    lines = text.splitlines(keepends=True)
-    _check_chars(len(text) + len(lines) * len(margin))
-    return "".join(
-        line if (i == 0 and not first) or (not blank and not line.strip()) else margin + line
-        for i, line in enumerate(lines)
-    )
-
-
-def _format(template: Any, *args: Any, **kwargs: Any) -> Any:
-    return _modulo(text_of(template), kwargs or args)
-
-
-def _list(values: Iterable[Any]) -> list[Any]:
-    items: list[Any] = []
-    for value in values:
-        items.append(value)
-        if len(items) % _CHARS_PER_ITEM == 0:
-            _check_chars(_CHARS_PER_ITEM * _CHARS_PER_ITEM)
-    return items
-
-
-def _sum(values: Iterable[Any], attribute: Any = None, start: float = 0) -> float:
-    if attribute is not None:
-        raise TemplateError("the chat template uses sum(attribute=…), which is not supported")
-    total = start
-    for value in values:
-        if not isinstance(value, int | float):
-            raise too_large("a sum of things that are no numbers")
-        total += value
-    return total
-
-
-OWN_FILTERS: dict[str, Callable[..., Any]] = {
-    "e": lambda value: html.escape(text_of(value)),
-    "escape": lambda value: html.escape(text_of(value)),
-    "format": _format,
-    "indent": _indent,
-    "int": _int,
-    "join": lambda values, d="", attribute=None: join(d, _attributes(values, attribute)),
-    "replace": _replace,
-    "list": _list,
-    "safe": lambda value: value,
-    "string": text_of,
-    "sum": _sum,
-    "tojson": _to_json,
-    "trim": lambda value, chars=None: _strip(text_of(value), "strip", chars),
-}
-
-
-def _attributes(values: Iterable[Any], name: str | None) -> Iterable[Any]:
-    return values if name is None else [value.get(name, "") for value in values]

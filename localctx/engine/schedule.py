@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from localctx.engine.cells import Cells
+
 __all__ = ["Copy", "Drop", "Scheduler", "Slice", "Start", "Work", "common_prefix"]
 
 _MIN_SHARED = 16  # a shorter common prefix is not worth waiting for
@@ -120,9 +122,7 @@ class Scheduler:
         """Forget everything: the cache is empty, nothing waits."""
         self._places = [_Place(i, np.empty(0, np.int32), np.empty(0, np.int32)) for i in range(self.n_seq)]
         self._waiting: deque[tuple[int, Work]] = deque()
-        self._owners = np.zeros(self.n_ctx, np.int32)  # per cell: how many places hold it
-        self._free = np.arange(self.n_ctx, dtype=np.int32)[::-1].copy()  # stack of free cells
-        self._n_free = self.n_ctx
+        self._cells = Cells(self.n_ctx)
         self._clock = 0
 
     # --- what a caller asks -----------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Scheduler:
     @property
     def n_free_cells(self) -> int:
         """Cells that belong to no place."""
-        return self._n_free
+        return self._cells.n_free
 
     @property
     def is_idle(self) -> bool:
@@ -193,7 +193,7 @@ class Scheduler:
             place.reserve(place.n_filled + n)
             end = place.n_filled + n
             place.tokens[place.n_filled : end] = piece.tokens
-            place.cells[place.n_filled : end] = self._take_cells(n)
+            place.cells[place.n_filled : end] = self._cells.take(n)
             place.n_filled = end
             place.pending = place.pending[n:]
             self._clock += 1
@@ -221,7 +221,7 @@ class Scheduler:
     def _forget(self, sequence: int) -> Drop:
         """Empty one idle place."""
         place = self._places[sequence]
-        self._give_cells(place, 0)
+        self._cut(place, 0)
         return Drop(sequence, 0)
 
     # --- inside -----------------------------------------------------------------------------------
@@ -248,21 +248,23 @@ class Scheduler:
         evict = [other for other in idle if other is not place and other is not source]
         edits: list[Drop | Copy] = [Drop(place.sequence, n_reused if place is source else 0)]
         n_kept = n_reused if place is source else 0
-        n_free = self._n_free + self._n_own_cells([(place, n_kept)])
+        n_free = self._cells.n_free_without([place.cells[n_kept : place.n_filled]])
         victims: list[_Place] = []
         while n_free - promised < n_needed and evict:
             victims.append(_least_used([other for other in evict if other.n_filled] or evict))
             evict.remove(victims[-1])
-            n_free = self._n_free + self._n_own_cells([(place, n_kept), *((v, 0) for v in victims)])
+            n_free = self._cells.n_free_without(
+                [place.cells[n_kept : place.n_filled], *(v.cells[: v.n_filled] for v in victims)]
+            )
         if n_free - promised < n_needed:
             return None
         for victim in victims:
             if victim.n_filled:
                 edits.append(self._forget(victim.sequence))
-        self._give_cells(place, n_kept)
+        self._cut(place, n_kept)
         if source is not None and place is not source and n_reused:
             edits.append(Copy(source.sequence, place.sequence, n_reused))
-            self._share_cells(source, place, n_reused)
+            self._share(source, place, n_reused)
         self._clock += 1
         place.request, place.prompt = request, work.tokens
         place.last_used = place.last_served = self._clock
@@ -278,36 +280,18 @@ class Scheduler:
         best = max(range(len(n_shared)), key=lambda i: (n_shared[i], self._places[i].request is None))
         return (self._places[best], n_shared[best]) if n_shared[best] else (None, 0)
 
-    def _n_own_cells(self, cuts: Sequence[tuple[_Place, int]]) -> int:
-        """Cells that become free when each place of `cuts` is cut to the given length."""
-        cells = np.concatenate([place.cells[n : place.n_filled] for place, n in cuts])
-        distinct, n_held = np.unique(cells, return_counts=True)
-        return int(np.count_nonzero(self._owners[distinct] == n_held))
-
-    def _take_cells(self, n: int) -> NDArray[np.int32]:
-        """Take n free cells off the stack."""
-        if n > self._n_free:
-            raise ValueError(f"{n} cells wanted, {self._n_free} free")
-        cells = self._free[self._n_free - n : self._n_free].copy()
-        self._n_free -= n
-        self._owners[cells] = 1
-        return cells
-
-    def _give_cells(self, place: _Place, n_kept: int) -> None:
-        """Cut the place to n_kept tokens; cells that nobody else holds are free again."""
-        cells = place.cells[n_kept : place.n_filled]
-        self._owners[cells] -= 1
-        freed = cells[self._owners[cells] == 0]
-        self._free[self._n_free : self._n_free + len(freed)] = freed
-        self._n_free += len(freed)
+    def _cut(self, place: _Place, n_kept: int) -> None:
+        """Cut the place to n_kept tokens."""
+        self._cells.give(place.cells[n_kept : place.n_filled])
         place.n_filled = min(place.n_filled, n_kept)
 
-    def _share_cells(self, source: _Place, place: _Place, n: int) -> None:
+    def _share(self, source: _Place, place: _Place, n: int) -> None:
+        """Let the first n cells of `source` be those of the empty `place` too."""
         place.reserve(n)
         place.tokens[:n] = source.tokens[:n]
         place.cells[:n] = source.cells[:n]
         place.n_filled = n
-        self._owners[place.cells[:n]] += 1
+        self._cells.share(place.cells[:n])
 
 
 def _least_used(places: Sequence[_Place]) -> _Place:

@@ -67,6 +67,12 @@ def test_scale_changes_inputs_and_not_limits() -> None:
     assert bench.Sizes().scaled(0.125) == bench.Sizes(312, 1 << 27, 1 << 29, 1 << 30)
 
 
+@pytest.mark.parametrize("scale", [float("nan"), 0.0, -1.0, float("inf")])
+def test_a_scale_that_makes_no_sense_is_refused(tmp_path: Path, scale: float) -> None:
+    with pytest.raises(UsageError, match="--scale"):
+        list(bench.run(TINY, folder=tmp_path, scale=scale))
+
+
 def test_unknown_names_and_failing_jobs_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such benchmark: speed"):
         list(bench.run(TINY, only=["pdf", "speed"]))

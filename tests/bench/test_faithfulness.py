@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from localctx.bench.faithfulness import Report, excerpts, faithfulness, run, texts_in
+from localctx.bench.faithfulness_modes import PLAIN_PROMPT, Inputs, measure
+from localctx.engine.echo import EchoModel
 from localctx.errors import ModelError, UsageError
+from localctx.settings import Settings
 from localctx.values import Section
 
 SOURCE = "Abraham Lincoln spoke at Gettysburg on November 19, 1863, for 2 minutes."
@@ -98,3 +101,23 @@ def test_excerpts_without_sections_are_slices() -> None:
     cut = list(excerpts(Text("word " * 10_000), [], 10))
     assert len(cut) == 10 and "".join(piece for _, piece in cut) == "word " * 10_000
     assert len(list(excerpts(Text("short"), [], 10))) == 1
+
+
+def test_a_context_too_small_for_the_plain_prompt_is_an_error_and_no_endless_loop(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(SOURCE * 40)
+    inputs = Inputs(texts=str(tmp_path))
+    with EchoModel() as model:
+        small = measure(model, Settings(ctx=200), inputs, [PLAIN_PROMPT], lambda row: None)
+        large = measure(model, Settings(ctx=600), inputs, [PLAIN_PROMPT], lambda row: None)
+    assert "too small for the plain prompt" in small.texts[0].error
+    assert (large.texts[0].error, large.texts[0].n_words > 0) == ("", True)
+
+
+def test_texts_are_cut_from_a_sample_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sample.txt").write_text("One sentence of words. " * 1000)
+    assert len(Inputs(sample=str(tmp_path / "sample.txt"), count=3).paths(tmp_path)) == 3
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="only the source tree has it"):
+        Inputs().check()
+    with pytest.raises(UsageError, match="--count 0"):
+        Inputs(texts=".", count=0).check()

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from blocks.text_cases import GPT2_WORDS, LLAMA3_WORDS, StringText, WordRules, white_space_tokens
 
 from localctx.blocks import seam_difference, split
-from localctx.blocks.seams import line_breaks_lead
+from localctx.blocks.seams import SeamDifference, line_breaks_lead
+from localctx.values import Block
 
 
 def pairs(text: str, first: bool) -> Sequence[int]:
@@ -45,3 +46,30 @@ def test_long_documents_are_sampled() -> None:
     assert 0 < found.n_blocks < len(blocks) // 2
     assert found.tokens == 0
     assert seam_difference([], white_space_tokens).n_blocks == 0
+
+
+def test_the_difference_can_be_counted_on_the_way_part_by_part() -> None:
+    text = "abc. " * 20_000
+    blocks = list(split(StringText(text), pairs))
+    parts: list[SeamDifference] = []
+    part: list[Block] = []
+    for block in blocks:
+        part.append(block)
+        if block.end - part[0].start >= 16_384 or block is blocks[-1]:
+            parts.append(seam_difference(part, pairs))
+            part = []
+    whole = seam_difference(blocks, pairs)
+    assert sum(found.n_blocks for found in parts) == whole.n_blocks == len(blocks)
+    assert sum(found.tokens for found in parts) == whole.tokens > 0
+
+
+def test_blocks_that_are_not_neighbours_are_not_joined() -> None:
+    blocks = list(split(StringText("abc. " * 4000), pairs))
+    seen: list[str] = []
+
+    def watched(text: str, first: bool) -> Sequence[int]:
+        seen.append(text)
+        return pairs(text, first)
+
+    assert seam_difference([*blocks[:2], *blocks[5:7]], watched).n_blocks == 4
+    assert seen == [blocks[0].text + blocks[1].text, blocks[5].text + blocks[6].text]

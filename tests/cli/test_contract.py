@@ -6,53 +6,64 @@ import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 import typer
 
+from localctx.cli.commands.later import LATER_COMMANDS
 from localctx.cli.main import app
-from localctx.cli.options import LaterOptions, OutputOptions, RunOptions
-from localctx.errors import NotYetAvailable
+from localctx.cli.options import LaterOptions
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
-LATER = [
-    "chat",
-    "batch",
-    "compare",
-    "extract",
-    "index",
-    "truncate",
-    "plan",
-    "store",
-    "verify",
-    "eval",
-    "serve",
-    "log",
-]
 Run = Callable[..., Any]
 
 
-def names_on_the_page() -> set[str]:
+def all_commands() -> dict[str, Any]:
+    """Every command that this version has, by its words, as the parser knows it."""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]  # a group
+        found |= {f"{name} {key}": sub for key, sub in getattr(command, "commands", {}).items()}
+        if not hasattr(command, "commands"):
+            found[name] = command
+    return {name: command for name, command in found.items() if "ater version" not in (command.help or "")}
+
+
+def options_of(command: Any) -> set[str]:
+    """All spellings of a command's options."""
+    return {spelling for param in command.params for spelling in param.opts if spelling.startswith("-")} - {
+        "-h",
+        "--help",
+    }
+
+
+def section(title: str) -> str:
+    """The page from a heading to the next one."""
     text = PAGE.read_text("utf-8")
-    table = text[text.index("## Options of every command") : text.index("## Strategies")]
-    return set(re.findall(r"`(--?[a-z][a-z-]*)`", table))
+    start = text.index(f"# {title}\n")
+    return re.split(r"\n#+ ", text[start + 2 :], maxsplit=1)[0]
 
 
-def names_of(group: Any) -> set[str]:
-    hints = get_type_hints(group, include_extras=True)
-    found: set[str] = set()
-    for field in dataclasses.fields(group):
-        info = hints[field.name].__metadata__[0]
-        found.update(
-            [info.default, *info.param_decls]
-        )  # Typer takes the first name for a default until it parses
+def options_in(text: str) -> set[str]:
+    """The options that a text of the page names."""
+    return set(re.findall(r"`(--?[a-z][a-z-]*)`", text))
+
+
+def options_on_the_page() -> dict[str, set[str]]:
+    """The page's options of each command."""
+    shared = {"run options": options_in(section("Run options"))}
+    shared["later options"] = options_in(section("Later options"))
+    found = {}
+    for row in re.findall(r"^\| (`.*?) \| (.*?) \|$", section("Options by command"), re.MULTILINE):
+        options = options_in(row[1]).union(*(names for words, names in shared.items() if words in row[1]))
+        found |= dict.fromkeys(re.findall(r"`(.*?)`", row[0]), options)
     return found
 
 
-def test_the_page_lists_exactly_the_options_there_are() -> None:
-    there = set().union(*map(names_of, (RunOptions, LaterOptions, OutputOptions)))
-    assert names_on_the_page() == there
+def test_the_page_lists_exactly_the_options_of_every_command() -> None:
+    there = {name: options_of(command) for name, command in all_commands().items()}
+    assert options_on_the_page() == there
+    assert len(there["summarize"]) > 50
 
 
 def test_the_page_lists_every_command() -> None:
@@ -62,7 +73,7 @@ def test_the_page_lists_every_command() -> None:
         assert re.search(rf"`(?:localctx )?{name}[ `]", text), name
 
 
-@pytest.mark.parametrize("command", LATER)
+@pytest.mark.parametrize("command", LATER_COMMANDS)
 def test_a_later_command_says_so(localctx: Run, command: str) -> None:
     result = localctx(command)
     assert (result.code, result.out) == (2, "")
@@ -70,10 +81,30 @@ def test_a_later_command_says_so(localctx: Run, command: str) -> None:
     assert result.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(LaterOptions)])
-def test_a_later_option_is_never_ignored(localctx: Run, field: str) -> None:
-    with pytest.raises(NotYetAvailable):
-        LaterOptions(**{field: "x"}).refuse_given()
+@pytest.mark.parametrize("command", ["summarize", "ask", "chunk", "bench faithfulness"])
+def test_a_later_option_is_never_ignored(localctx: Run, command: str) -> None:
+    later = {field.name for field in dataclasses.fields(LaterOptions)}
+    params = [param for param in all_commands()[command].params if param.name in later]
+    assert {param.name for param in params} == later
+    file = [] if command.startswith("bench") else ["x.txt"]
+    for param in params:
+        result = localctx(*command.split(), *file, param.opts[-1], "x")
+        assert (result.code, result.out) == (2, ""), param.opts
+        assert re.search(rf"({'|'.join(param.opts)}) is not available yet", result.err), result.err
+
+
+@pytest.mark.parametrize("command", ["summarize", "ask"])
+def test_a_later_strategy_is_refused_before_anything_is_opened(localctx: Run, command: str) -> None:
+    question = ["-q", "?"] if command == "ask" else []
+    result = localctx(command, "nowhere.txt", *question, "--strategy", "stream", "-m", "nowhere.gguf")
+    assert result.code == 2
+    assert "--strategy stream is not available yet" in result.err
+    wrong = localctx(
+        command, "nowhere.txt", *question, "--strategy", "retrieve" if not question else "condense"
+    )
+    assert (wrong.code, f"is not for {command}" in wrong.err) == (2, True)
+    compared = localctx("bench", "faithfulness", "--strategy", "stream")
+    assert (compared.code, "--strategy" in compared.err) == (2, True)
 
 
 def test_the_line_of_an_article_is_understood(localctx: Run) -> None:
@@ -133,3 +164,30 @@ def test_an_unknown_key_in_the_settings_names_the_nearest(localctx: Run, tmp_pat
 def test_environment_values_are_typed(localctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALCTX_CTX", "many")
     assert "ctx = 'many' in environment is not of type int" in localctx("ask", "x", "-q", "?").err
+
+
+def test_an_unknown_variable_names_the_nearest(localctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALCTX_MODLE", "x")
+    result = localctx("ask", "x", "-q", "?")
+    assert result.code == 2
+    assert "'LOCALCTX_MODLE'; did you mean 'LOCALCTX_MODEL'?" in result.err
+
+
+@pytest.mark.parametrize("group", [[], ["models"], ["bench"]])
+def test_a_bare_group_shows_its_help_as_it_is(localctx: Run, group: list[str]) -> None:
+    result = localctx(*group)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"Usage: {' '.join(['localctx', *group])}")
+    assert result.err.count("\n") > 8
+
+
+def test_hints_name_a_command_that_exists(localctx: Run) -> None:
+    assert "(localctx --help)" in localctx("--versio").err
+    assert "(localctx --help)" in localctx("summarise").err
+    assert "(localctx ask --help)" in localctx("ask", "x", "--questoin", "?").err
+
+
+def test_a_file_or_standard_input_alone_means_chat(localctx: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    for word in ("-", str(tmp_path / "a.txt")):
+        assert "`localctx chat` is not available yet" in localctx(word).err

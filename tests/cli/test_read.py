@@ -162,11 +162,17 @@ def test_a_directory_with_a_broken_file_is_partly_done(localctx: Run, model: str
     (folder / "bad.pdf").write_bytes(b"%PDF-1.4\nnothing")
     (folder / "loop").symlink_to("loop")
     os.mkfifo(folder / "fifo.txt")
-    result = localctx("ask", str(folder), "-q", "What is the vault code?", "--model", model, "-n", "8")
+    words = ["ask", str(folder), "-q", "What is the vault code?", "--model", model, "-n", "8"]
+    result = localctx(*words)
     assert result.code == 4
-    assert "bad.pdf" in result.err
-    assert "fifo.txt" in result.err
-    assert "1 of 2 files could not be read" in result.err
+    for name in ("bad.pdf", "loop", "fifo.txt"):
+        assert name in result.err
+    assert "2 of 3 files could not be read" in result.err
+    as_json = localctx(*words, "--json")
+    assert as_json.code == 4
+    assert as_json.json["schema"] == "localctx.answer/1"  # one object, the answer
+    for name in ("bad.pdf", "loop"):
+        assert any(name in warning for warning in as_json.json["warnings"])
 
 
 def test_the_output_file_is_whole_or_not_there(localctx: Run, model: str, tmp_path: Path) -> None:

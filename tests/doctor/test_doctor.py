@@ -193,3 +193,17 @@ def test_a_folder_that_cannot_be_written_names_its_variable(tmp_path: Path) -> N
     findings = {finding.name: finding for finding in check_folders(tmp_path / "file" / "models")}
     assert findings["models folder"].status == "warn"
     assert "LOCALCTX_MODELS_DIR" in findings["models folder"].suggestion
+
+
+def test_files_of_the_current_folder_are_not_imported(
+    child: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = tmp_path / "hostile"
+    hostile.mkdir()
+    for name in ("numpy.py", "json.py", "localctx.py"):
+        (hostile / name).write_text("raise SystemExit('the hostile file was imported')")
+    monkeypatch.chdir(hostile)
+    for python_path in (str(tmp_path), f"{tmp_path}{os.pathsep}"):  # an empty entry means the current folder
+        monkeypatch.setenv("PYTHONPATH", python_path)
+        _, finding = trial(child, f"import json, numpy, localctx\n{answer({}, {})}")
+        assert (finding.status, finding.detail[:4]) == ("ok", "Tiny")

@@ -13,13 +13,23 @@ RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
-def zipped(members: dict[str, str | bytes]) -> bytes:
+def zipped(members: dict[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A zip file of the members."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return buffer.getvalue()
+
+
+def without(data: bytes, member: str, changes: dict[str, tuple[bytes, bytes]] | None = None) -> bytes:
+    """The zip file with a member left out and, in others, bytes replaced."""
+    members: dict[str, str | bytes] = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            members[name] = archive.read(name).replace(*(changes or {}).get(name, (b"\0", b"\0")))
+    del members[member]
+    return zipped(members)
 
 
 def relations(*rows: tuple[str, str, str]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from document.conftest import Open
-from document.inputs import docx, epub, line, paragraph, pdf, pptx, shape, text_of
+from document.inputs import docx, epub, line, paragraph, pdf, pptx, shape, text_of, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.document import Document
 from localctx.document.json import Unescape, open_escape
+from localctx.document.xml import FLUSH_CHARACTERS
 from localctx.errors import InputError, NoTextError, UsageError
 
 
@@ -59,6 +60,21 @@ def test_html(open_bytes: Open) -> None:
     assert outline(document) == [(1, "A b", "A b"), (2, "sub", "sub")]
 
 
+def test_preformatted_text_in_a_cell_stays_in_its_row(open_bytes: Open) -> None:
+    page = "<html><table><tr><td>a<td><pre>b\n  c</pre><td>d</table>"
+    page += "<h2>head <pre>more</pre></h2><pre>x\n y</pre>"
+    document = open_bytes(page.encode(), "a.html")
+    assert text_of(document) == "a | b c | d\n\nhead more\n\nx\n y\n"
+    assert [section.title for section in document.sections] == ["head more"]
+
+
+def test_formulas_are_text(open_bytes: Open) -> None:
+    formula = "<math><semantics><mrow><mi>E</mi><mo>=</mo><mn>5</mn></mrow>"
+    formula += "<annotation encoding='application/x-tex'>E=5</annotation></semantics></math>"
+    page = f"<html><p>So {formula} holds.<svg><text>picture</text></svg></p>"
+    assert text_of(open_bytes(page.encode(), "a.html")) == "So E=5 holds.\n"
+
+
 def test_html_declares_its_encoding(open_bytes: Open) -> None:
     page = '<html><meta charset="windows-1251"><p>Договор</p>'.encode("cp1251")
     document = open_bytes(page, "a.html")
@@ -97,6 +113,18 @@ def test_xml_prose_has_sections(open_bytes: Open) -> None:
     assert "Bold start.\n\n" in text_of(document)
 
 
+@pytest.mark.parametrize("tag", ["note", "p"])
+def test_long_xml_text_that_begins_with_an_element_is_not_interrupted(open_bytes: Open, tag: str) -> None:
+    words = " ".join(f"word{n}" for n in range(3 * FLUSH_CHARACTERS // 8))
+    assert len(words) > 2 * FLUSH_CHARACTERS
+    data = f"<r><{tag}><b>First</b> {words}</{tag}><end>x</end></r>"
+    text = text_of(open_bytes(data.encode(), "a.xml"))
+    label = "" if tag == "p" else f"{tag}: "
+    assert text == f"r\n{label}First {words}\n\nend: x\n\n"
+    short = open_bytes(data.replace(words, "few words").encode(), "b.xml")
+    assert text_of(short) == text.replace(words, "few words")
+
+
 def test_xml_declares_its_encoding_and_broken_xml_is_text(open_bytes: Open) -> None:
     data = '<?xml version="1.0" encoding="iso-8859-1"?><a>Größe</a>'.encode("latin-1")
     document = open_bytes(data, "a.xml")
@@ -132,6 +160,40 @@ def test_docx(open_bytes: Open) -> None:
         "Title here\n\nLoop style\n\na | b\nc | d\n\nSecond\n\na\tb[2]\n\n\n[2] Note text\n"
     )
     assert outline(document) == [(1, "Title here", "Title here"), (1, "Second", "Second")]
+
+
+def test_docx_notes_are_read_as_the_body_is(open_bytes: Open) -> None:
+    run = "<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:noBreakHyphen/><w:t>d</w:t></w:r>"
+    gone = "<w:del><w:r><w:t>gone</w:t></w:r></w:del><w:r><w:instrText>PAGE</w:instrText></w:r>"
+    row = f"<w:tbl><w:tr><w:tc>{paragraph('x')}</w:tc><w:tc>{paragraph('y')}</w:tc></w:tr></w:tbl>"
+    notes = f'<w:footnote w:id="1"><w:p>{run}{gone}</w:p>{paragraph("second")}{row}</w:footnote>'
+    notes += f'<w:footnote w:id="0">{paragraph("separator")}</w:footnote>'
+    ends = f'<w:endnote w:id="3">{paragraph("last")}</w:endnote>'
+    document = open_bytes(docx(paragraph("Body"), footnotes=notes, endnotes=ends), "a.docx")
+    assert text_of(document) == "Body\n\n\n[1] a b c-d second x | y\n\n[3] last\n"
+
+
+def test_missing_slides_and_chapters_are_counted(open_bytes: Open) -> None:
+    data = pptx(shape("One"), shape("Two"), shape("Three"))
+    lost = without(data, "ppt/slides/slide2.xml")
+    document = open_bytes(lost, "a.pptx")
+    assert (text_of(document), len(document.pages)) == ("One\n\nThree\n\n", 2)
+    assert "1 of 3 slides are missing in the file" in document.warnings
+    book = epub(
+        {"a.xhtml": "<p>A</p>", "b.xhtml": "<p>B</p>", "c.svg": ""}, ["a.xhtml", "b.xhtml", "c.svg", "d"]
+    )
+    package = "OPS/book.opf"
+    book = without(
+        book,
+        "OPS/b.xhtml",
+        {package: (b'"c.svg" media-type="application/xhtml+xml"', b'"c.svg" media-type="image/svg+xml"')},
+    )
+    document = open_bytes(book, "a.epub")
+    assert text_of(document) == "A\n\n"
+    assert document.warnings == (
+        "2 of 4 chapters are missing in the file: left out",
+        "1 of 4 chapters are not text: left out",
+    )
 
 
 def test_pptx_slides_are_pages_in_the_order_of_the_show(open_bytes: Open) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 from document.conftest import Open
-from document.inputs import docx, paragraph, text_of, zipped
+from document.inputs import docx, paragraph, pptx, shape, text_of, zipped
 
-from localctx.document import Limits
+from localctx.document import Limits, open_document
 from localctx.errors import InputError, LimitExceeded
 
 SMALL = Limits(ratio_free_bytes=1 << 16, zip_ratio=10, gzip_ratio=10)
@@ -31,6 +33,87 @@ def test_zip_and_gzip_bombs_are_stopped(open_bytes: Open) -> None:
     assert open_bytes(bomb, "good.docx").text.n_code_points == 3_000_002
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_inflate_without_bounds_are_refused(open_bytes: Open, method: int) -> None:
+    data = zipped({"word/document.xml": "<document><p><r><t>fine</t></r></p></document>"}, method)
+    damaged = bytearray(data)
+    damaged[60:70] = b"\xff" * 10  # inside the packed data: no error of the packer's own may come through
+    for number, content in enumerate((data, bytes(damaged))):
+        with pytest.raises(InputError, match=f"not read.*method {method}"):
+            open_bytes(content, f"{number}.docx")
+    stored = zipped(
+        {"word/document.xml": "<document><p><r><t>fine</t></r></p></document>"}, zipfile.ZIP_STORED
+    )
+    assert text_of(open_bytes(stored, "stored.docx")) == "fine\n\n"
+
+
+def test_a_cut_local_header_is_one_line(open_bytes: Open) -> None:
+    data = bytearray(docx(paragraph("x")))
+    at = data.index(b"PK\x01\x02")
+    while at >= 0:  # every member seems to begin near the end of the file
+        data[at + 42 : at + 46] = (len(data) - 10).to_bytes(4, "little")
+        at = data.find(b"PK\x01\x02", at + 1)
+    with pytest.raises(InputError, match="damaged archive"):
+        open_bytes(bytes(data), "x.docx")
+
+
+def test_a_large_directory_is_refused_before_it_is_built(
+    open_bytes: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = zipped({"word/document.xml": "<a/>", **{f"m{n}": "" for n in range(2000)}})
+
+    def must_not_run(*_: object, **__: object) -> None:
+        raise AssertionError("made an object of a member")
+
+    monkeypatch.setattr(zipfile, "ZipInfo", must_not_run)
+    for name in ("a.docx", "b.txt"):  # while sniffing, whatever the name
+        with pytest.raises(LimitExceeded, match=f"{name}: has more than 1,000 members"):
+            open_bytes(many, name, limits=Limits(zip_members=1000))
+    end = len(many) - 22
+    lying = many[: end + 8] + (1).to_bytes(2, "little") * 2 + many[end + 12 :]  # "one member"
+    with pytest.raises(LimitExceeded, match="members"):
+        open_bytes(lying, "c.docx", limits=Limits(zip_members=1000))
+
+
+CELL = "<w:tc>{}</w:tc>"
+LONG = "word " * 1000
+TOO_LONG = {
+    "paragraph.docx": docx(paragraph(LONG)),
+    "cell.docx": docx(f"<w:tbl><w:tr>{CELL.format(paragraph('x' * 40) * 40)}</w:tr></w:tbl>"),
+    "empty cells.docx": docx(f"<w:tbl><w:tr>{'<w:tc/>' * 1000}</w:tr></w:tbl>{paragraph('x')}"),
+    "breaks.docx": docx(f"<w:p><w:r>{'<w:br/>' * 2000}<w:t>x</w:t></w:r></w:p>"),
+    "note.docx": docx(
+        paragraph("x"), footnotes=f'<w:footnote w:id="2">{paragraph("word " * 10) * 40}</w:footnote>'
+    ),
+    "shape.pptx": pptx(shape("\n".join(["line of words"] * 200))),
+    "title.pptx": pptx(shape(LONG, "title")),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_what_is_held_in_memory_is_capped(open_bytes: Open, name: str) -> None:
+    with pytest.raises(LimitExceeded, match=f"{name}: .* longer than 1,500 characters"):
+        open_bytes(TOO_LONG[name], name, limits=Limits(token_bytes=1500))
+    assert open_bytes(TOO_LONG[name], name).text.n_code_points
+
+
+def test_many_short_paragraphs_are_no_long_one(open_bytes: Open) -> None:
+    rows = f"<w:tbl><w:tr>{CELL.format(paragraph('x'))}</w:tr></w:tbl>" * 200
+    notes = "".join(f'<w:footnote w:id="{n}">{paragraph("note")}</w:footnote>' for n in range(1, 200))
+    document = open_bytes(
+        docx(paragraph("word " * 20) * 200 + rows, footnotes=notes), "a.docx", limits=Limits(token_bytes=1500)
+    )
+    assert "[199] note" in text_of(document)
+    slides = pptx(shape("some words") * 200)
+    assert open_bytes(slides, "a.pptx", limits=Limits(token_bytes=1500)).text.n_code_points > 2000
+
+
+def test_lists_of_a_zip_document_are_capped(open_bytes: Open) -> None:
+    slides = pptx(shape("some words") * 2000)
+    with pytest.raises(LimitExceeded, match=r"slide1\.xml is larger than 10,000 bytes"):
+        open_bytes(slides, "a.pptx", limits=Limits(tree_bytes=10_000))
+
+
 def test_members_text_and_streams_are_capped(open_bytes: Open) -> None:
     many = zipped({"word/document.xml": "<a/>", **{f"m{n}": "" for n in range(20)}})
     with pytest.raises(LimitExceeded, match="members"):
@@ -47,6 +130,13 @@ def test_xml_nesting_and_endless_tags_are_capped(open_bytes: Open) -> None:
     endless = b'<?xml version="1.0"?><a b="' + b"x" * 300_000 + b'">y</a>'
     with pytest.raises(LimitExceeded, match="tag is longer"):
         open_bytes(endless, "b.xml", limits=Limits(token_bytes=100_000))
+
+
+def test_a_limit_names_the_file_even_where_its_name_is_a_common_word() -> None:
+    stream = io.BytesIO(b'<?xml version="1.0"?><a b="' + b"x" * 300_000 + b'">y</a>')
+    stream.name = "XML"  # which the message holds too
+    with pytest.raises(LimitExceeded, match=r"^XML: one XML tag is longer"):
+        open_document(stream, limits=Limits(token_bytes=100_000))
 
 
 def test_entities_are_neither_expanded_nor_fetched(open_bytes: Open, tmp_path: Path) -> None:

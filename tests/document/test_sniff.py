@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import time
 from pathlib import Path
 
 import pytest
@@ -149,12 +148,11 @@ def test_a_pdf_behind_other_bytes_is_one(open_bytes: Open) -> None:
 
 
 def test_any_number_of_comments_may_stand_before_a_page(open_bytes: Open) -> None:
-    begin = time.process_time()
+    # by an ambiguous pattern, forty of them took longer than anyone waits
     assert open_bytes(b"<!---->" * 1000 + b"x").format == "text"
     assert open_bytes(b"<!-- " * 1000 + b"<html>").format == "text"
     assert open_bytes(b"<!--a-->\n" * 1000 + b"<html>words", "page").format == "html"
     assert open_bytes(b"<?xml version='1.0'?><!-- x --> <html>words</html>", "page").format == "html"
-    assert time.process_time() - begin < 60  # it used to double with every comment
 
 
 @pytest.mark.parametrize("name", ["report.eml", "archive.mbox"])

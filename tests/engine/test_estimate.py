@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from engine import gguf_bytes as gb
+from engine.conftest import buffer_mib, check_buffers
+from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
+from gguf import GGMLQuantizationType
 
 from localctx.engine import gguf
 from localctx.engine.estimate import (
@@ -19,11 +22,14 @@ from localctx.engine.estimate import (
     largest_n_ctx,
     require,
 )
+from localctx.engine.llama import open_model
 from localctx.engine.memory import Available
 from localctx.engine.model_facts import KVShape
+from localctx.engine.options import EngineOptions
 from localctx.errors import OutOfMemory
 
 GIB = 1 << 30
+MIB = 1 << 20
 LLAMA_8B = KVShape((1024,) * 32, (1024,) * 32, (False,) * 32)
 
 
@@ -65,12 +71,37 @@ def test_recurrent_state_does_not_grow_with_the_context() -> None:
     assert kv_bytes(shape, 1 << 20, ContextSettings(n_seq=3)) == 3000
 
 
-def test_the_logits_table_is_counted(tmp_path: Path) -> None:
+def test_a_row_of_logits_for_each_sequence_is_counted_none_for_each_token(tmp_path: Path) -> None:
     path = tmp_path / "wide.gguf"
-    path.write_bytes(gb.llama(**{"tokenizer.ggml.tokens": [f"t{i}" for i in range(2000)]}))
+    path.write_bytes(gb.llama(**{"tokenizer.ggml.tokens": [f"t{i}" for i in range(200_000)]}))
     header = gguf.open_model(path)
-    small, large = (estimate(header, 512, ContextSettings(n_ubatch=n)) for n in (256, 512))
-    assert large.compute_bytes - small.compute_bytes >= 256 * 2000 * 4
+
+    def compute(**settings: int) -> int:
+        return estimate(header, 512, ContextSettings(**settings)).compute_bytes
+
+    assert compute(n_seq=9) - compute(n_seq=1) >= 8 * 200_000 * 4
+    assert compute(n_ubatch=512) - compute(n_ubatch=256) < 256 * 200_000
+
+
+@pytest.mark.parametrize("n_ctx", [512, 2048])
+@pytest.mark.parametrize("n_seq", [1, 4])
+@pytest.mark.parametrize("n_batch", [64, 512])
+def test_buffers_are_a_little_more_than_llama_cpp_says(
+    n_ctx: int, n_seq: int, n_batch: int, tiny_model_path: Path
+) -> None:
+    check_buffers(tiny_model_path, n_ctx, n_seq, n_batch)
+
+
+def test_weights_that_are_repacked_are_memory_and_mapped_ones_are_not(tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "q4.gguf", bpe_vocabulary(), weight_type=GGMLQuantizationType.Q4_0)
+    header, lines = gguf.open_model(path), []
+    with open_model(path, EngineOptions(on_log=lines.append)) as model:
+        model.open_context(256)
+    copied = estimate(header, 256).copied_bytes
+    assert copied >= sum(buffer_mib(line) for line in lines if "CPU_REPACK" in line) * MIB
+    assert 0 < copied < header.weights_bytes
+    plain = gguf.open_model(write_tiny_gguf(tmp_path / "f32.gguf", bpe_vocabulary()))
+    assert estimate(plain, 256).copied_bytes == 0
 
 
 def test_layers_on_a_gpu_leave_the_host(header: gguf.GGUFHeader) -> None:
@@ -99,7 +130,7 @@ def test_mapped_weights_beyond_memory_are_a_notice_copied_ones_an_error() -> Non
     mapped = MemoryEstimate(weights_bytes=100 * GIB, kv_bytes=GIB, compute_bytes=0, n_ctx=4096)
     (notice,) = require(mapped, Available(16 * GIB), "moe")
     assert "disk" in notice
-    copied = MemoryEstimate(100 * GIB, GIB, 0, 4096, weights_mapped=False)
+    copied = MemoryEstimate(100 * GIB, GIB, 0, 4096, copied_bytes=90 * GIB)
     with pytest.raises(OutOfMemory):
         require(copied, Available(16 * GIB), "moe")
 

@@ -472,13 +472,14 @@ from localctx.engine.options import EngineOptions
 from localctx.values import Prompt, Request, Sampling
 
 mode = sys.argv[2]
-model = open_model(Path(sys.argv[1]), EngineOptions(force=True, n_threads=1))
-context = model.open_context(120_000)
-request = Request(Prompt(tuple([5, 6, 7, 8] * 25_000)), Sampling(max_tokens=2))
+model = open_model(Path(sys.argv[1]), EngineOptions(force=True, n_threads=1, n_batch=2048))
+context = model.open_context(2048)
+request = Request(Prompt(tuple([5, 6, 7, 8] * 511)), Sampling(max_tokens=2))  # one batch, many seconds long
 if mode == "handler":
     signal.signal(signal.SIGINT, lambda *_: None)
 report = {}
-stream = context.generate([request], lambda done, total: print("prefill", flush=True))
+stream = context.generate([request])
+print("prefill", flush=True)
 try:
     report["reasons"] = [piece.finish_reason for piece in stream]
 except KeyboardInterrupt:
@@ -492,19 +493,21 @@ print(json.dumps(report), flush=True)
 
 
 @pytest.mark.parametrize("mode", ["default", "handler"])
-def test_ctrl_c_in_prefill_stops_soon_and_leaves_the_context_usable(mode: str, tiny_model_path: Path) -> None:
-    command = [sys.executable, "-c", CHILD, str(tiny_model_path), mode]
+def test_ctrl_c_in_prefill_stops_soon_and_leaves_the_context_usable(mode: str, tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "deep.gguf", bpe_vocabulary(), n_layer=96)
+    command = [sys.executable, "-c", CHILD, str(path), mode]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stderr is not None
         assert child.stdout.readline() == "prefill\n"
+        time.sleep(0.5)  # into the batch: before it, Python's own handler would do
         sent = time.time()
         os.kill(child.pid, signal.SIGINT)
         out, errors = child.communicate(timeout=60)
     report = json.loads(out.strip().splitlines()[-1])
     assert errors == ""
     assert child.returncode == 0
-    assert report["stopped_at"] - sent < 2  # the promise; the whole prefill takes far longer
+    assert report["stopped_at"] - sent < 2  # the promise; the batch takes far longer
     assert report["after"] == "length"
     assert report.get("interrupted") if mode == "default" else report["reasons"] == ["cancelled"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engine.conftest import ask, collect, text_of
+from engine.conftest import ask, check_buffers, collect, text_of
 
 from localctx.engine.llama import LlamaModel, open_model
 
@@ -26,6 +26,12 @@ def test_facts_and_rope_are_those_of_the_file(smollm2: LlamaModel) -> None:
     context = smollm2.open_context(512)
     assert (context.rope.type, context.rope.freq_base, context.rope.freq_scale) == ("norm", 100_000.0, 1.0)
     context.close()
+
+
+@pytest.mark.parametrize("n_ctx", [512, 8192])
+@pytest.mark.parametrize("n_seq", [1, 4])
+def test_buffers_are_a_little_more_than_llama_cpp_says(n_ctx: int, n_seq: int, smollm2_path: Path) -> None:
+    check_buffers(smollm2_path, n_ctx, n_seq, 512)
 
 
 def test_greedy_answers_are_the_same_alone_side_by_side_and_on_a_reused_prefix(smollm2: LlamaModel) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import gguf
+import gguf.quants
 import numpy as np
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
@@ -175,10 +176,16 @@ def write_tiny_gguf(
     rope_freq_base: float = 50_000.0,
     script: Mapping[int, int] | None = None,
     seed: int = 7,
+    weight_type: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
+    n_layer: int = 2,
 ) -> Path:
-    """Write the file and return its path; `script` maps each token id to the one that follows it."""
+    """Write the file and return its path; `script` maps each token id to the one that follows it, the layers'
+    matrices are of `weight_type`.
+    """
     shape = (
-        Shape() if script is None else Shape(n_embd=-(-len(vocabulary.tokens) // 64) * 64, n_ff=64, n_layer=1)
+        Shape(n_layer=n_layer)
+        if script is None
+        else Shape(n_embd=-(-len(vocabulary.tokens) // 64) * 64, n_ff=64, n_layer=1)
     )
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny-{architecture}")
@@ -194,7 +201,8 @@ def write_tiny_gguf(
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     _add_vocabulary(writer, vocabulary, template)
     for name, tensor in _weights(shape, len(vocabulary.tokens), architecture, script, seed).items():
-        writer.add_tensor(name, tensor)
+        kind = weight_type if name.startswith("blk.") and tensor.ndim > 1 else gguf.GGMLQuantizationType.F32
+        writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
