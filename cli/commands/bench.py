@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from localctx.errors import UsageError
 
 from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
 from .later import add_later
+
+if TYPE_CHECKING:
+    from localctx.bench.faithfulness import Report
 
 __all__ = ["register"]
 
@@ -74,7 +77,7 @@ def faithfulness(
     from localctx.api import choose_model, open_model_for
     from localctx.bench.faithfulness_modes import MODES, Inputs, measure
 
-    from ..terminal import note, print_json, print_line, silent
+    from ..terminal import note, print_json, silent
 
     later.refuse_given()
     if run.strategy is not None:
@@ -87,7 +90,14 @@ def faithfulness(
         report = measure(model, settings, inputs, modes or list(MODES), say)
     if output.json:
         print_json(report.as_json())
-        return
+    else:
+        _print_table(report)
+
+
+def _print_table(report: Report) -> None:
+    """A line a mode."""
+    from ..terminal import print_line
+
     print_line(f"{'mode':<14}{'claims':>8}{'held':>8}{'share':>8}{'worst':>8}{'words':>8}{'seconds':>9}")
     for row in report.modes:
         share = f"{row.share:.1%}" if row.share is not None else "–"
