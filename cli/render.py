@@ -9,7 +9,17 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from localctx.session.events import Event, Finished, Notice, Overview, Planned, Progress, SectionDone, Text
+from localctx.session.events import (
+    Event,
+    Finished,
+    Notice,
+    Overview,
+    Planned,
+    Progress,
+    Replaced,
+    SectionDone,
+    Text,
+)
 
 from .citations import citation_lines
 from .terminal import note, print_json, print_line, shown, write, write_as_is
@@ -51,6 +61,7 @@ class Reporter:
         self._tasks: dict[str, TaskID] = {}
         self._at_line_start = True
         self._previewed: set[str] = set()
+        self._held: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +92,8 @@ class Reporter:
         """Show one event."""
         if isinstance(event, Text):
             self._text(event.text)
+        elif isinstance(event, Replaced):
+            self._replace(event.text)
         elif isinstance(event, Finished):
             self._finished(event.answer)
         elif not self._quiet:
@@ -119,8 +132,22 @@ class Reporter:
             note(line)
 
     def _text(self, text: str) -> None:
+        """A terminal sees the answer grow; anything else gets it whole, once it is known to stand."""
         if not self._shows_answer:
             return
+        if not sys.stdout.isatty():
+            self._held.append(text)
+            return
+        self._show(text)
+
+    def _replace(self, text: str) -> None:
+        """What was shown so far does not stand."""
+        self._held = [text]
+        if self._shows_answer and sys.stdout.isatty():
+            self._end_line()
+            self._show(text)
+
+    def _show(self, text: str) -> None:
         self._stop_bars()
         write(text)
         self._at_line_start = text.endswith("\n")
@@ -138,6 +165,8 @@ class Reporter:
 
     def _finished(self, answer: Answer) -> None:
         self._stop_bars()
+        if self._shows_answer and self._held:
+            self._show("".join(self._held))
         self._end_line()
         if self._as_json:
             print_json(answer.to_json())

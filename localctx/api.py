@@ -208,9 +208,11 @@ def _last(events: Iterator[Event]) -> Answer:
 
 def _texts(events: Iterator[Event]) -> Generator[str, None, None]:
     """The pieces of the answer."""
-    from localctx.session.events import Text
+    from localctx.session.events import Replaced, Text
 
     with closing_events(events):
         for event in events:
             if isinstance(event, Text):
                 yield event.text
+            elif isinstance(event, Replaced):
+                yield f"\n{event.text}"

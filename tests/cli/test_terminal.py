@@ -17,7 +17,7 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from localctx.cli.citations import citation_lines
 from localctx.cli.render import Reporter
 from localctx.session.answer import Answer
-from localctx.session.events import Overview
+from localctx.session.events import Finished, Overview, Replaced, Text
 from localctx.values import Citation, Coverage, ModelInfo, RopeInfo, Section
 
 PROGRAM = [sys.executable, "-c", "from localctx.cli.main import run; run()"]
@@ -186,3 +186,11 @@ def test_closed_streams_are_no_traceback(tmp_path: Path, closing: str) -> None:
     assert failing.returncode == 3
     assert "Traceback" not in failing.stderr
     assert failing.stdout == ""
+
+
+def test_a_redirected_answer_holds_only_what_stands(capfd: pytest.CaptureFixture[str]) -> None:
+    reporter = Reporter(as_json=False, quiet=True, verbose=False, shows_answer=True)
+    for event in (Text("Napoleon did."), Replaced("The document does not answer this question.")):
+        reporter.event(event)
+    reporter.event(Finished(answer("ask", "The document does not answer this question.")))
+    assert capfd.readouterr().out == "The document does not answer this question.\n"
