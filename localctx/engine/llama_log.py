@@ -6,6 +6,7 @@ there, as a stray traceback. At all other times the log goes to a C function tha
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import re
 import threading
@@ -49,13 +50,20 @@ class LoadLog:
         return re.sub(r"^\w+: (error loading model: )?", "", errors[0]) if errors else "no reason given"
 
 
+def _wait_whatever_comes(event: threading.Event) -> None:
+    """Wait through any number of Ctrl-C: what the work uses must not be freed under it."""
+    while not event.is_set():
+        with contextlib.suppress(KeyboardInterrupt):
+            event.wait()
+
+
 def logged(
     lib: Any, work: Callable[[Callable[[], bool]], int | None], free: Callable[[int], object]
 ) -> tuple[int | None, LoadLog]:
     """Run `work(go_on)` in a worker thread with the log caught. On Ctrl-C go_on() turns False and, when the
     work has ended, what it made is freed and the exception goes on.
     """
-    log, stop = LoadLog(lib), threading.Event()
+    log, stop, ended = LoadLog(lib), threading.Event(), threading.Event()
     results: list[int | None] = []
     errors: list[BaseException] = []
 
@@ -64,16 +72,18 @@ def logged(
             results.append(work(lambda: not stop.is_set()))
         except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
             errors.append(error)
+        finally:
+            ended.set()
 
     with _lock:
         lib.llama_log_set(log.callback, ctypes.c_void_p(0))
         thread = threading.Thread(target=run, name="llama.cpp", daemon=True)
         try:
             thread.start()
-            thread.join()
-        except BaseException:
+            ended.wait()  # not join(): before Python 3.13 an interrupted join() takes the thread for ended
+        except KeyboardInterrupt:
             stop.set()
-            thread.join()
+            _wait_whatever_comes(ended)
             for made in filter(None, results):
                 free(made)
             raise

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -448,20 +449,21 @@ def test_what_fails_half_way_is_freed(
     assert len(set(handles)) == len(handles) >= 1
 
 
-def test_what_is_made_while_ctrl_c_comes_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_waited_for_and_freed_however_often_ctrl_c_comes() -> None:
+    """What the work uses would otherwise be freed under it."""
+    ended: list[bool] = []
     freed: list[int] = []
-    interrupts = iter([KeyboardInterrupt])
-    join = threading.Thread.join
 
-    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
-        join(thread, timeout)
-        for interrupt in interrupts:
-            raise interrupt
+    def work(go_on: Callable[[], bool]) -> int:
+        for seconds in (0.1, 0.2):
+            threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+        time.sleep(0.6)
+        ended.append(not go_on())
+        return 7
 
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        logged(llama.lib, lambda _: 7, freed.append)
-    assert freed == [7]
+        logged(llama.lib, work, freed.append)
+    assert (ended, freed) == ([True], [7])
 
 
 CHILD = """
