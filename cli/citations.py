@@ -26,7 +26,11 @@ def citation_lines(answer: Answer, *, for_terminal: bool = False) -> list[str]:
     lines = []
     for number, citation in enumerate(answer.citations, 1):
         page = citation.page_label or citation.page
-        where = f"{citation.source} p. {page}" if page else citation.source
+        where = citation.source
+        if page:
+            where += f" p. {page}"
+        elif citation.heading_path:
+            where += f" › {citation.heading_path[-1]}"
         words = _squeezed(citation.quote)
         if answer.command == "ask" or words not in said:
             where += f" “{words}”"

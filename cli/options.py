@@ -163,7 +163,7 @@ class LaterOptions:
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""
         for option in dataclasses.fields(self):
-            if getattr(self, option.name):
+            if getattr(self, option.name) not in (None, []):
                 raise NotYetAvailable(
                     f"--{option.name.replace('_', '-')} is not available yet in this version"
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +19,13 @@ from .terminal import write_as_is
 __all__ = ["check_writable", "write_whole"]
 
 
-def check_writable(path: Path) -> None:
-    """Raises UsageError when write_whole() would, before minutes of work are spent on what cannot be kept."""
+def check_writable(path: Path, inputs: Sequence[str] = ()) -> None:
+    """Raises UsageError when write_whole() would, before minutes of work are spent on what cannot be kept,
+    and for a file that is one of the inputs.
+    """
+    for source in inputs:
+        if path.is_file() and os.path.isfile(source) and os.path.samefile(source, path):  # noqa: PTH113, PTH121  # any name
+            raise UsageError(f"-o {path} is one of the inputs", "name another file: it would be overwritten")
     with _write_errors(path):
         if path.is_dir():
             raise IsADirectoryError(None, "it is a directory")

@@ -200,9 +200,10 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
     pages = f"{coverage.pages_total:,} pages, " if coverage.pages_total else ""
     line = (
         f"— {answer.strategy}: {pages}{coverage.tokens_read:,} of {coverage.tokens_total:,} tokens read, "
-        f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read; "
-        f"support: {answer.support}"
+        f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read"
     )
+    if answer.command == "ask":
+        line += f"; support: {answer.support}"
     lines = [line]
     if coverage.pages_without_text:
         lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")

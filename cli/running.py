@@ -98,7 +98,7 @@ def _check(job: Job) -> None:
     if settings.encoding is not None:
         canonical_encoding(settings.encoding)
     if job.out_path is not None:
-        check_writable(job.out_path)
+        check_writable(job.out_path, job.files)
 
 
 def _with_warnings(answer: Answer, opened: Opened) -> Answer:

@@ -77,6 +77,10 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
+    for name in ("model", "store", "password_file", "encoding"):
+        value = getattr(settings, name)
+        if value is not None and (not value or "\0" in value):
+            raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")
     if settings.gpu_layers not in ("auto", "all") and not settings.gpu_layers.isdecimal():
         raise UsageError(
             f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'
@@ -135,7 +139,7 @@ def _read_config(config: Path | None) -> tuple[str, dict[str, object]]:
         import platformdirs
 
         path = Path(platformdirs.user_config_dir("localctx")) / CONFIG_FILE
-        if not path.is_file():
+        if not os.path.lexists(path):  # also where the folder may not be searched
             return str(path), {}
     try:
         return str(path), tomllib.loads(path.read_text("utf-8"))

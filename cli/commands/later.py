@@ -41,6 +41,9 @@ def _refuse(words: str) -> Callable[[list[str] | None], None]:
     """The body of a command that is not there yet."""
 
     def command(arguments: list[str] | None = typer.Argument(None, metavar="...")) -> None:
-        raise NotYetAvailable(f"`{words}` is not available yet in this version", "localctx --help")
+        raise NotYetAvailable(
+            f"`{words}` is not available yet in this version",
+            "localctx --help; localctx ask and localctx summarize read documents",
+        )
 
     return command

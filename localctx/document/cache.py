@@ -111,7 +111,8 @@ class TextCache:
                     self._publish(temporary, key)
                 return TextFile(text.file, scan, name), layout, facts
             except BaseException:
-                text.file.close()
+                with contextlib.suppress(OSError):  # closing writes what is left, to the same full disk
+                    text.file.close()
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -166,7 +166,8 @@ class Decoder:
     def try_out(self) -> None:
         """Raises LookupError or ValueError where the codec stops at damaged bytes (idna, punycode)."""
         decoder = codecs.getincrementaldecoder(self.encoding.name)(errors="localctx-replace")
-        decoder.decode(b"a-\xff.\x81 " * 4, True)
+        mark = "".encode(self.encoding.name)  # utf-16 and utf-32 begin with one
+        decoder.decode(mark + b"a-\xff.\x81 " * 4, True)
 
     def decode(self, chunks: Iterable[bytes]) -> Iterator[str]:
         """The text of `chunks` (which start after any mark the encoding names)."""

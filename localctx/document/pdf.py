@@ -19,6 +19,9 @@ from localctx.errors import InputError, LimitExceeded, UsageError
 from localctx.names import display_name
 from localctx.values import Progress
 
+LAST_PAGE = 1 << 30
+"""As the last page wanted: whatever is the last one."""
+
 __all__ = [
     "OutlineEntry",
     "PdfEnd",
@@ -120,7 +123,7 @@ def extract_pdf(
     stream = PageStream(job, items)
     try:
         wanted = wanted_pages(pages, header, job.name)
-        if pages is not None and pages[-1] > header.n_pages:
+        if pages is not None and header.n_pages < pages[-1] < LAST_PAGE:
             stream.warnings.append(f"the document has {header.n_pages} pages; those beyond were left out")
         yield header
         for n_done, number in enumerate(wanted, 1):

@@ -177,8 +177,7 @@ def require(needed: MemoryEstimate, free: Available, name: str, fitting: int = 0
 
 
 def _options(fitting: int) -> str:
-    ctx = f"--ctx {fitting} fits; or" if fitting else "a smaller --ctx,"
-    return f"{ctx} --kv type_k=q8_0,type_v=q8_0 (half the cache), or a smaller model"
+    return f"--ctx {fitting} fits; or a smaller model" if fitting else "a smaller --ctx or a smaller model"
 
 
 def largest_n_ctx(header: GGUFHeader, free: Available, settings: ContextSettings = _DEFAULTS) -> int:

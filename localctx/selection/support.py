@@ -13,8 +13,8 @@
    word of the question. A name is not missing when the passages hold one of its words, its initials, or what
    its letters stand for. Where the language of either side cannot be told, nothing of this is sure enough.
 4. A share of at least 0.75 with every claim found is "supported", if the question asks for nothing absent and
-   one place (three sentences in a row) holds a third of the answer's words and, where the question has any, a
-   word of the question. Everything else is "partial".
+   one place (two sentences in a row, or rows of a table) holds half of the words of question and answer, and
+   its numbers stand in one sentence with half of the question's words. Everything else is "partial".
 
 Known limits: a paraphrase in other words is "partial" at most, and so is an invented answer without numbers
 or names; a negation, a wrong relation between words that are all there, or the right words about another
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,8 +45,8 @@ SUPPORTED_SHARE = 0.75
 NONE_SHARE = 0.4
 ABSENT_SHARE = 0.75
 ABSENT_WORDS = 3
-PLACE_SHARE = 1 / 3
-PLACE_SENTENCES = 3
+PLACE_SHARE = 0.5
+ROW_CHARACTERS = 60
 REFUSAL_CHARACTERS = 400
 TONGUE_CHARACTERS = 4000
 TONGUE_STOP_WORDS = 2
@@ -120,7 +120,7 @@ def support(
     if same and _is_unheld(own, beyond, source):
         return "none"
     whole = own.share >= SUPPORTED_SHARE and not own.missing and not beyond
-    return "supported" if whole and _has_place(own.words, asked & held, passages, language) else "partial"
+    return "supported" if whole and _has_place(own, asked & held, passages, language) else "partial"
 
 
 def _own(question: str, answer: str, source: str, asked: frozenset[str], held: frozenset[str]) -> _Own:
@@ -200,12 +200,24 @@ def _script(text: str) -> str:
     return max(scripts, key=lambda name: scripts[name], default="")
 
 
-def _has_place(new: frozenset[str], asked: frozenset[str], passages: Sequence[str], language: str) -> bool:
-    """Whether some three sentences in a row hold enough of the answer and, if it can be, of the question."""
+def _has_place(own: _Own, asked: frozenset[str], passages: Sequence[str], language: str) -> bool:
+    """Whether two sentences in a row hold enough of question and answer, and one of them its numbers."""
+    wanted = own.words | asked
+    figures = [claim for claim in own.claims if claim.kind in ("number", "code")]
     for passage in passages:
-        stems = [set(map(stem, content_words(s.text))) for s in sentences(passage, language)]
-        for at in range(max(len(stems) - PLACE_SENTENCES + 1, 1)):
-            near = set().union(*stems[at : at + PLACE_SENTENCES])
-            if len(new & near) >= PLACE_SHARE * len(new) and (not asked or asked & near):
+        before: frozenset[str] = frozenset()
+        for unit in _units(passage, language):
+            here = frozenset(map(stem, content_words(unit)))
+            is_near = len(wanted & (before | here)) >= PLACE_SHARE * len(wanted)
+            is_about = not asked or 2 * len(asked & here) >= len(asked)
+            if is_near and (not figures or (is_about and not without_evidence(figures, unit))):
                 return True
+            before = here
     return False
+
+
+def _units(passage: str, language: str) -> Iterator[str]:
+    """Sentences; the short lines of a list or table each by itself."""
+    for sentence in sentences(passage, language):
+        lines = sentence.text.splitlines()
+        yield from lines if max(map(len, lines)) <= ROW_CHARACTERS else [sentence.text]

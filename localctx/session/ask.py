@@ -61,7 +61,7 @@ def _answer(run: Run, index: LexicalIndex, question: str) -> Iterator[Event]:
     """Everything after the documents are read."""
     with timed(run.timings, "select_ms"):
         choice, filling, request = yield from _fill(run, index, question)
-    n_ctx = run.settings.ctx or round_n_ctx(len(request.prompt.tokens) + run.settings.max_tokens)
+    n_ctx = round_n_ctx(len(request.prompt.tokens) + run.settings.max_tokens)
     n_ctx = min(n_ctx, run.limit)
     yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
     with timed(run.timings, "load_ms"):
@@ -109,6 +109,11 @@ def _fill(
         return run.request(messages, max_tokens)
 
     scaffold = len(request(Filling(())).prompt.tokens) + max_tokens
+    if scaffold > run.limit:
+        raise UsageError(
+            f"the question and an answer of {max_tokens:,} tokens need {scaffold:,}, context {run.limit:,}",
+            "a shorter question, a lower --max-tokens or a larger --ctx",
+        )
     choice = choose_ask(run.settings.strategy, scaffold + run.n_tokens, run.limit)
     if choice.strategy == "exact":
         filling = whole(run)

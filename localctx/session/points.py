@@ -18,7 +18,7 @@ __all__ = ["Point", "accept", "best_cited", "key_point", "merge_groups", "render
 
 KEY_CHARACTERS = 400
 """A key sentence is preferred to be no longer than this."""
-KEPT_SHARE = 0.75
+KEPT_SHARE = 0.9
 """Share of a rewrite's content words that its sentence must hold."""
 _NEGATION = regex.compile(
     r"\b(?:not|no|never|neither|nor|none|without|cannot|nicht|kein\w*|nie|ohne|ne|pas|jamais|sans|sin|nunca|non|mai)\b"

@@ -35,7 +35,7 @@ def wanted_points(length: str) -> int:
     """How many points a --length asks for: short, medium, long, or a number of words."""
     if length in LENGTHS:
         return LENGTHS[length]
-    if not (length.isascii() and length.isdecimal()) or int(length) == 0:
+    if not (length.isascii() and length.isdecimal() and len(length) <= 9) or int(length) == 0:
         raise UsageError(
             f"--length {length!r} is not understood", "short, medium, long, or a number of words"
         )
@@ -84,7 +84,7 @@ def _plan(run: Run, focus: str | None, n_points: int) -> tuple[Choice, int, int,
     choice = choose_summarize(run.settings.strategy, n_whole, run.limit)
     if choice.strategy == "exact":
         part_tokens = max(PART_TOKENS, -(-run.n_tokens // n_points))
-        return choice, part_tokens, n_seq, run.settings.ctx or round_n_ctx(n_whole)
+        return choice, part_tokens, n_seq, round_n_ctx(n_whole)
     while n_seq > 1 and run.limit // n_seq - tail < KEY_TOKENS * MAX_MERGED:
         n_seq -= 1
     part_tokens = min(PART_TOKENS, run.limit // n_seq - tail)
@@ -93,7 +93,7 @@ def _plan(run: Run, focus: str | None, n_points: int) -> tuple[Choice, int, int,
             f"a context of {run.limit:,} tokens is too small to summarise in parts",
             f"--ctx {round_n_ctx(tail + KEY_TOKENS * MAX_MERGED)} or more",
         )
-    return choice, part_tokens, n_seq, run.settings.ctx or round_n_ctx(n_seq * (part_tokens + tail))
+    return choice, part_tokens, n_seq, round_n_ctx(n_seq * (part_tokens + tail))
 
 
 def _finish(

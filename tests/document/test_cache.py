@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pikepdf
@@ -76,3 +78,24 @@ def test_only_what_opens_without_a_password_is_kept(tmp_path: Path) -> None:
     with open_document(tmp_path / "open.pdf", cache_dir=cache) as opened:
         assert text_of(opened) == "Some words.\n\n"
     assert len(list((cache / "text").iterdir())) == 1
+
+
+def test_a_full_disk_is_told_as_an_unusable_cache(tmp_path: Path) -> None:
+    """Closing the half-written text fails too, and must not hide why. A file size limit plays the full disk."""
+    code = """
+import resource, sys
+from pathlib import Path
+from localctx.document.cache import CacheUnusable, TextCache
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+def convert(out):
+    for _ in range(100):
+        out.write(b"x" * 5000)
+try:
+    TextCache(Path(sys.argv[1])).save("0" * 32, "a.txt", convert)
+except CacheUnusable as error:
+    print("unusable:", error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("unusable:"), done.stderr

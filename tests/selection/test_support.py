@@ -20,7 +20,7 @@ DATA = json.loads(Path(__file__).with_name("support_cases.json").read_text("utf-
 LISTS = {"first": DATA, "held_out": DATA["held_out"]}
 VERDICTS = ("supported", "partial", "none")
 LEAST = {
-    "first": {"supported": (0.9, 0.9), "partial": (0.4, 1.0), "none": (1.0, 0.65)},
+    "first": {"supported": (0.9, 0.85), "partial": (0.4, 1.0), "none": (1.0, 0.65)},
     "held_out": {"supported": (1.0, 0.9), "partial": (0.8, 1.0), "none": (1.0, 0.8)},
 }
 """Least precision and recall; "none" is to be precise, at the cost of its recall and of "partial"."""
