@@ -81,7 +81,7 @@ def test_only_what_opens_without_a_password_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_as_an_unusable_cache(tmp_path: Path) -> None:
-    """Closing the half-written text fails too, and must not hide why. A file size limit plays the full disk."""
+    """Closing the half-written text fails too and must not hide why; a size limit plays the full disk."""
     code = """
 import resource, sys
 from pathlib import Path
@@ -89,7 +89,7 @@ from localctx.document.cache import CacheUnusable, TextCache
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 def convert(out):
     for _ in range(100):
-        out.write(b"x" * 5000)
+        out.write(b"x" * 3000)
 try:
     TextCache(Path(sys.argv[1])).save("0" * 32, "a.txt", convert)
 except CacheUnusable as error:
