@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self, overload
 
 from localctx.errors import InputError, UsageError
 from localctx.settings import Settings, load_settings
+from localctx.small_text import read_small_text, reason_of
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -117,10 +118,11 @@ def _password(settings: Settings) -> str | None:
     if settings.password_file is None:
         return None
     try:
-        lines = Path(settings.password_file).read_text("utf-8").splitlines()
+        lines = read_small_text(Path(settings.password_file)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"cannot read the password file: {error}", "a UTF-8 text file, password on line 1"
+            f"cannot read the password file {settings.password_file}: {reason_of(error)}",
+            "a UTF-8 text file, password on line 1",
         ) from None
     return lines[0] if lines else ""
 

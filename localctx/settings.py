@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from localctx.errors import UsageError
+from localctx.small_text import read_small_text, reason_of
 
 __all__ = ["CONFIG_FILE", "DEFAULT_MODEL", "STRATEGIES", "Settings", "load_settings", "nearest"]
 
@@ -142,10 +143,11 @@ def _read_config(config: Path | None) -> tuple[str, dict[str, object]]:
         if not os.path.lexists(path):  # also where the folder may not be searched
             return str(path), {}
     try:
-        return str(path), tomllib.loads(path.read_text("utf-8"))
+        return str(path), tomllib.loads(read_small_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(
-            f"cannot read {path}: {error}", "it is a TOML file of settings, one NAME = VALUE a line"
+            f"cannot read {path}: {reason_of(error)}",
+            "it is a TOML file of settings, one NAME = VALUE a line",
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from localctx.values import Block
 
 __all__ = ["register"]
+
+SPOOL_BYTES = 16 << 20
 
 
 def register(app: typer.Typer) -> None:
@@ -90,14 +93,18 @@ def _facts(block: Block) -> dict[str, Any]:
 
 
 def _print_json(document: Document, blocks: Iterable[Block]) -> None:
-    """One object, written block by block so that a document of any size streams."""
+    """One object, put together in a temporary file: a failure half-way leaves none, not half of one."""
     head = {"schema": "localctx.chunk/1", "source": document.source, "format": document.format}
-    write_as_is(json_text(head)[:-1] + ', "blocks": [')
-    n_tokens = 0
-    for block in blocks:
-        n_tokens += block.n_tokens
-        write_as_is((",\n" if block.index else "\n") + json_text(_facts(block)))
-    write_as_is(f'\n], "tokens_total": {n_tokens}}}\n')
+    with tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8") as spool:
+        spool.write(json_text(head)[:-1] + ', "blocks": [')
+        n_tokens = 0
+        for block in blocks:
+            n_tokens += block.n_tokens
+            spool.write((",\n" if block.index else "\n") + json_text(_facts(block)))
+        spool.write(f'\n], "tokens_total": {n_tokens}}}\n')
+        spool.seek(0)
+        while piece := spool.read(SPOOL_BYTES // 16):
+            write_as_is(piece)
 
 
 def _line(block: Block) -> str:

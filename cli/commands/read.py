@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from localctx.errors import UsageError
+from localctx.small_text import MAX_BYTES, read_small_text, reason_of
 
 from ..options import Files, LaterOptions, OutputOptions, RunOptions, with_options
 
@@ -95,9 +97,9 @@ def _question(text: str | None, file: str | None) -> str:
         raise UsageError("give the question with -q TEXT or with -f FILE", "localctx ask FILE -q 'What …?'")
     if file is not None:
         try:
-            text = Path(file).read_text("utf-8")
+            text = sys.stdin.read(MAX_BYTES) if file == "-" else read_small_text(Path(file))
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read the question: {error}") from None
+            raise UsageError(f"cannot read the question in {file}: {reason_of(error)}") from None
     question = (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()
     if not question:
         raise UsageError("the question is empty", "localctx ask FILE -q 'What …?'")

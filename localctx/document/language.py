@@ -18,7 +18,8 @@ def language_of(text: TextSource) -> str | None:
 
 
 def language_of_sample(sample: str) -> str | None:
-    """The same for a text that is at hand."""
+    """The same for a text that is at hand; its beginning decides."""
+    sample = sample[: N_SAMPLES * SAMPLE_CHARACTERS]
     if sum(map(str.isalpha, sample)) < MIN_LETTERS:
         return None
     import py3langid

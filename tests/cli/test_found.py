@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localctx.errors import UsageError
+from localctx.errors import InputError, UsageError
 from localctx.session.summarize import wanted_points
 from localctx.settings import load_settings
+from localctx.values import Block
 
 Run = Callable[..., Any]
 
@@ -55,6 +56,38 @@ def test_empty_and_nul_values_are_refused(name: str, value: str) -> None:
 
 def test_an_empty_later_option_is_not_ignored(localctx: Run) -> None:
     assert localctx("summarize", "x", "--lora", "").code == 2
+
+
+@pytest.mark.parametrize("option", ["-f", "--password-file", "--config"])
+def test_a_device_that_never_ends_is_no_small_file(localctx: Run, tmp_path: Path, option: str) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_text("text")
+    words = {"-f": ["ask"], "--password-file": ["chunk", "--text"], "--config": ["ask", "-q", "?"]}[option]
+    result = localctx(*words, str(path), option, "/dev/zero")
+    assert result.code in (2, 3)
+    assert "file too large" in result.err
+
+
+def test_the_question_can_be_piped(localctx: Run, tmp_path: Path, tiny_model_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("The vault code is 7734.")
+    words = ["ask", str(path), "-f", "-", "--json", "-n", "4", "--model", str(tiny_model_path)]
+    assert localctx(*words, stdin=b"What is the code?\n").json["question"] == "What is the code?"
+
+
+def test_json_that_fails_half_way_is_one_object(
+    localctx: Run, tmp_path: Path, tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("The vault code is 7734. " * 200)
+
+    def breaking(*_: object, **__: object) -> Iterator[Block]:
+        yield Block(0, 0, 3, "The", (1,), "limit")
+        raise InputError("the file changed")
+
+    monkeypatch.setattr("localctx.blocks.split", breaking)
+    result = localctx("chunk", str(path), "--json", "--model", str(tiny_model_path))
+    assert (result.code, result.json["error"]["message"]) == (3, "the file changed")
 
 
 def test_a_length_of_thousands_of_digits_is_refused() -> None:

@@ -24,7 +24,7 @@ ORDER = [
     "registry",
 ]
 LEAVES = {"api", "bench", "cli", "doctor", "eval", "serve"}
-SHARED = {"", "_native", "errors", "names", "settings", "values"}
+SHARED = {"", "_native", "errors", "names", "small_text", "settings", "values"}
 NEVER = {
     ("store", "engine"),
     ("engine", "store"),

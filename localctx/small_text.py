@@ -1,0 +1,27 @@
+"""Small text files that a person wrote: settings, a question, a password. Never reads without bound."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+__all__ = ["MAX_BYTES", "read_small_text", "reason_of"]
+
+MAX_BYTES = 1 << 20
+
+
+def read_small_text(path: Path) -> str:
+    """The text of a UTF-8 file of at most 1 MiB. Raises OSError, UnicodeDecodeError."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data.decode("utf-8-sig")
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Why a file could not be read, in words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
