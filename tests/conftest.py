@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from engine.tiny_gguf import GEMMA_LIKE, LLAMA2_LIKE, bpe_vocabulary, spm_vocabu
 from localctx.errors import LocalctxError
 from localctx.registry import resolve
 
+# A shell starts background jobs with Ctrl-C ignored, which they and their children would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("GOMP_SPINCOUNT", "0")  # tests run side by side: threads that wait must not spin
 
 

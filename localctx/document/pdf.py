@@ -123,7 +123,7 @@ def extract_pdf(
     stream = PageStream(job, items)
     try:
         wanted = wanted_pages(pages, header, job.name)
-        if pages is not None and header.n_pages < pages[-1] < LAST_PAGE:
+        if pages is not None and pages[-1] > header.n_pages and pages[-1] != LAST_PAGE:
             stream.warnings.append(f"the document has {header.n_pages} pages; those beyond were left out")
         yield header
         for n_done, number in enumerate(wanted, 1):

@@ -122,7 +122,7 @@ def test_what_fits_passes_and_what_does_not_names_sizes_and_options() -> None:
     for word in ("big", "1,048,576", "129 GiB", "KV cache 128 GiB", "16.0 GiB", "free memory"):
         assert word in message
     assert "\n" not in message + hint
-    for option in ("--ctx 65536", "type_k=q8_0", "smaller model"):
+    for option in ("--ctx 65536", "smaller model"):
         assert option in hint
 
 
