@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from localctx.values import Citation, Coverage, FinishReason, ModelInfo, Strategy
 
-__all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts", "join_finish_reasons"]
+__all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]
 
 Support = Literal["supported", "partial", "none"]
 
@@ -99,9 +99,3 @@ def _citation(citation: Citation) -> dict[str, Any]:
     value["heading_path"] = list(citation.heading_path)
     value["score"] = round(citation.score, 3)
     return value
-
-
-def join_finish_reasons(reasons: list[FinishReason]) -> FinishReason:
-    """The worst of several: cancelled, then length, then stop."""
-    order: tuple[FinishReason, ...] = ("cancelled", "length", "stop")
-    return next((reason for reason in order if reason in reasons), "stop")

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from localctx.values import Message
 
-__all__ = ["NOT_FOUND", "PREFIX_VERSION", "document_messages", "merge_task", "question_task", "rewrite_task"]
+__all__ = ["NOT_FOUND", "document_messages", "merge_task", "question_task", "rewrite_task"]
 
-PREFIX_VERSION = 1
 PREFIX = "You read documents for the user and answer only from them."
 ACKNOWLEDGED = "I have read the document."
 NOT_FOUND = "The document does not answer this question."

@@ -49,8 +49,9 @@ class Rewriter:
         """One point a part, in order, told as they finish; fewer when cancelled."""
         run = self.run
         points: list[Point] = []
-        whole = [reading.document.read(0, reading.document.text.n_code_points) for reading in run.readings]
-        whole = whole if self.strategy == "exact" else []
+        whole: list[str] = []
+        if self.strategy == "exact":  # elsewhere a text of any size is read part by part
+            whole = [r.document.read(0, r.document.text.n_code_points) for r in run.readings]
         for first in range(0, len(parts), WAVE):
             wave = parts[first : first + WAVE]
             keys = [key_point(part, self.focus) for part in wave]

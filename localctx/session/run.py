@@ -12,7 +12,7 @@ from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
 from localctx.session.reading import Passage, Reading
 from localctx.settings import Settings
-from localctx.values import Context, FinishReason, Message, Model, Request, Sampling
+from localctx.values import Context, Message, Model, Request, Sampling
 
 __all__ = ["Run", "start"]
 
@@ -29,7 +29,6 @@ class Run:
     started: float
     timings: Timings = field(default_factory=Timings)
     warnings: list[str] = field(default_factory=list)
-    reasons: list[FinishReason] = field(default_factory=list)
     n_evaluated: int = 0
     n_generated: int = 0
 
