@@ -30,6 +30,7 @@ __all__ = [
     "ReadOptions",
     "ReaderGone",
     "RunOptions",
+    "as_words",
     "with_options",
 ]
 
@@ -48,7 +49,10 @@ ModelName: TypeAlias = Annotated[
     Text, _option("--model", "-m", help="Model name, GGUF file, or hf:OWNER/REPO[:FILE].")
 ]
 Store: TypeAlias = Annotated[
-    Text, _option("--store", metavar="DIR|off", help="Where converted documents are kept; off keeps nothing.")
+    Text,
+    _option(
+        "--store", metavar="DIR|off", help="Where KV and converted documents are kept; off keeps nothing."
+    ),
 ]
 PasswordFile: TypeAlias = Annotated[
     Text, _option("--password-file", metavar="F", help="File with the PDF password.")
@@ -108,7 +112,9 @@ class RunOptions(ReadOptions):
     strategy: Annotated[
         Text,
         _option(
-            "--strategy", metavar="auto|exact|retrieve|map-reduce|condense", help="How the document is read."
+            "--strategy",
+            metavar="auto|exact|stream|retrieve|map-reduce|condense",
+            help="How the document is read.",
         ),
     ] = None
     temp: Annotated[
@@ -123,7 +129,24 @@ class RunOptions(ReadOptions):
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
     ] = None
+    kv: Annotated[
+        list[str] | None,
+        _option(
+            "--kv",
+            "--kv-overrides",
+            metavar="KEY=VALUE,...",
+            help="Cache settings: policy window block codec error_bound head_group budget refresh lazy.",
+        ),
+    ] = None
+    latency: Annotated[
+        float | None, _option("--latency", metavar="SECONDS", help="Target for the first token of an answer.")
+    ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
+
+    def flags(self) -> dict[str, object]:
+        """The given options as settings; --kv may be given several times."""
+        given = super().flags()
+        return {**given, "kv": ",".join(self.kv) if self.kv else None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,15 +173,11 @@ class LaterOptions:
     override_kv: Annotated[
         list[str] | None, _option("--override-kv", metavar="KEY=TYPE:VALUE", help=_LATER)
     ] = None
-    kv: Annotated[
-        list[str] | None, _option("--kv", "--kv-overrides", metavar="KEY=VALUE,...", help=_LATER)
-    ] = None
     cache_type_k: Annotated[Text, _option("--cache-type-k", "-ctk", metavar="TYPE", help=_LATER)] = None
     cache_type_v: Annotated[Text, _option("--cache-type-v", "-ctv", metavar="TYPE", help=_LATER)] = None
     flash_attn: Annotated[Text, _option("--flash-attn", "-fa", metavar="on|off|auto", help=_LATER)] = None
     parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
     schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
-    latency: Annotated[Text, _option("--latency", metavar="SECONDS", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""
@@ -188,6 +207,23 @@ class OutputOptions(QuietOptions):
     """The form of an answer, and how much is said of how it came about."""
 
     verbose: Annotated[bool, _option("--verbose", "-v", help="Say more on standard error.")] = False
+
+
+def as_words(options: Any) -> list[str]:
+    """A group of options as a user would type them; what has its default is left out."""
+    hints = get_type_hints(type(options), include_extras=True)
+    words: list[str] = []
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        option = hints[field.name].__metadata__[0]
+        names = (option.default, *option.param_decls)  # Typer holds the first name for a default at first
+        spelling = next(name for name in names if isinstance(name, str) and name.startswith("--"))
+        if value is True:
+            words.append(spelling)
+        elif value not in (None, False):
+            for one in value if isinstance(value, list) else [value]:
+                words += [spelling, str(one)]
+    return words
 
 
 class ReaderGone(Exception):  # no error: the reader of our output has what it wanted

@@ -79,14 +79,20 @@ class Reporter:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.fields[rate]}"),
+            )
             self._bars = Progress(
                 *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
             )
             self._bars.start()
         if step.what not in self._tasks:
-            self._tasks[step.what] = self._bars.add_task(step.what, total=step.total)
-        self._bars.update(self._tasks[step.what], completed=step.done, total=step.total)
+            self._tasks[step.what] = self._bars.add_task(step.what, total=step.total, rate="")
+        rate = f"{step.rate:,.0f} {step.unit}/s" if step.rate is not None else ""
+        self._bars.update(self._tasks[step.what], completed=step.done, total=step.total, rate=rate)
 
     def event(self, event: Event) -> None:
         """Show one event."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -13,6 +13,7 @@ import typer
 from localctx.api import choose_model, closing_events, open_document_for, open_model_for, settings_for
 from localctx.document.encodings import canonical_encoding
 from localctx.document.events import Preview
+from localctx.document.language import load_early
 from localctx.errors import Interrupted, LocalctxError, PartlyDone
 from localctx.session.events import Event, Finished, Listener, Overview, Progress
 from localctx.session.strategy import Choice, check_strategy
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.values import Model
 
-__all__ = ["Job", "run_verb"]
+__all__ = ["Job", "Ready", "check", "prepared", "run_verb", "shortcomings"]
 
 Verb: TypeAlias = "Callable[[list[Document], Model, Settings, Listener], Iterator[Event]]"
 Chooser: TypeAlias = Callable[[str, int, int], Choice]
@@ -41,7 +42,7 @@ Chooser: TypeAlias = Callable[[str, int, int], Choice]
 class Job:
     """What a command was told. `out` is the output file; None or - is standard output."""
 
-    command: Literal["ask", "summarize"]
+    command: Literal["ask", "summarize", "index"]
     files: Sequence[str]
     run: RunOptions
     output: OutputOptions
@@ -54,12 +55,23 @@ class Job:
         return Path(self.out) if self.out not in (None, "-") and self.out else None
 
 
-def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
-    """Run the verb and show its events.
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a verb works with: documents and model, open, and where its events are shown."""
 
-    Raises what the stages raise; Interrupted when it was cancelled, PartlyDone when files failed.
+    opened: Opened
+    model: Model
+    settings: Settings
+    reporter: Reporter
+
+
+@contextmanager
+def prepared(job: Job, choose: Chooser) -> Iterator[Ready]:
+    """Check the options, then open model and documents; all is closed at the end.
+
+    Raises what the stages raise.
     """
-    _check(job)
+    check(job)
     settings, chosen = choose_model(job.run.flags(), job.run.config)
     output = job.output
     reporter = Reporter(
@@ -71,26 +83,36 @@ def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
     with closing(open_model_for(settings, chosen)) as model, reporter:
         pages = page_range(job.pages)
         preview = _Preview(reporter, model, settings, choose)
+        load_early()  # while the documents are opened; every overview names a language
 
         def open_one(source: str) -> Document:
             return open_document_for(source, settings, pages, preview.progress, preview)
 
         warn = silent if output.quiet else (lambda text: note(f"warning: {text}"))
         with open_documents(job.files, open_one, warn, has_page_range=pages is not None) as opened:
-            answer = None
-            with closing_events(verb(opened.documents, model, settings, reporter.progress)) as events:
-                for event in events:
-                    if isinstance(event, Finished):
-                        answer = _with_warnings(event.answer, opened)
-                        if job.out_path is not None:
-                            write_whole(job.out_path, text_with_citations(answer))
-                        reporter.event(Finished(answer))
-                    else:
-                        reporter.event(event)
-    _tell_shortcomings(answer, opened, as_json=output.json)
+            yield Ready(opened, model, settings, reporter)
 
 
-def _check(job: Job) -> None:
+def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
+    """Run the verb and show its events.
+
+    Raises what the stages raise; Interrupted when it was cancelled, PartlyDone when files failed.
+    """
+    with prepared(job, choose) as ready:
+        answer, opened, reporter = None, ready.opened, ready.reporter
+        with closing_events(verb(opened.documents, ready.model, ready.settings, reporter.progress)) as events:
+            for event in events:
+                if isinstance(event, Finished):
+                    answer = _with_warnings(event.answer, opened)
+                    if job.out_path is not None:
+                        write_whole(job.out_path, text_with_citations(answer))
+                    reporter.event(Finished(answer))
+                else:
+                    reporter.event(event)
+    _tell_shortcomings(answer, opened, as_json=job.output.json)
+
+
+def check(job: Job) -> None:
     """Refuse what is wrong in the options before a model or document is opened."""
     page_range(job.pages)
     settings = settings_for(job.run.flags(), job.run.config)
@@ -108,17 +130,23 @@ def _with_warnings(answer: Answer, opened: Opened) -> Answer:
 
 def _tell_shortcomings(answer: Answer | None, opened: Opened, *, as_json: bool) -> None:
     """Raise what kept the answer from being whole; after a JSON answer only the exit code still says it."""
-    problem: LocalctxError | None = None
-    if answer is not None and answer.finish_reason == "cancelled":
-        problem = Interrupted("interrupted")
-    elif opened.n_failed:
-        n_files = opened.n_failed + len(opened.documents)
-        problem = PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
+    was_cancelled = answer is not None and answer.finish_reason == "cancelled"
+    problem = shortcomings(opened, was_cancelled=was_cancelled)
     if problem is not None and as_json and answer is not None:
         note(f"localctx: {problem.message}")
         raise typer.Exit(problem.exit_code)
     if problem is not None:
         raise problem
+
+
+def shortcomings(opened: Opened, *, was_cancelled: bool) -> LocalctxError | None:
+    """What kept the work from being whole: it was stopped, or files could not be read."""
+    if was_cancelled:
+        return Interrupted("interrupted")
+    if opened.n_failed:
+        n_files = opened.n_failed + len(opened.documents)
+        return PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
+    return None
 
 
 @dataclass(slots=True)

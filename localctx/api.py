@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, overload
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 from localctx.errors import InputError, UsageError
 from localctx.settings import Settings, load_settings
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
     from localctx.session.events import Event
+    from localctx.session.kept import Kept
     from localctx.values import Model, Progress
 
 __all__ = [
@@ -32,7 +33,10 @@ __all__ = [
     "open_document_for",
     "open_model_for",
     "settings_for",
+    "store_root",
 ]
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,15 @@ def open_document_for(
     )
 
 
+def store_root(settings: Settings) -> Path | None:
+    """The folder of the run's store; None with `off`."""
+    from localctx.private_files import default_root
+
+    if settings.store == "off":
+        return None
+    return Path(settings.store) if settings.store else default_root()
+
+
 def _password(settings: Settings) -> str | None:
     """The first line of --password-file."""
     if settings.password_file is None:
@@ -135,6 +148,7 @@ class OpenDocument:
         self.model = model
         self.settings = settings
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
+        self._kept: Kept | None = None
 
     def summarize(self, length: str = "medium", focus: str | None = None) -> Answer:
         """The document's points with their places. Raises what localctx.errors names."""
@@ -150,17 +164,28 @@ class OpenDocument:
         """Answer a question from the document; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
-        events = ask([self.document], self.model, question, self.settings)
+        events = ask([self.document], self.model, question, self.settings, kept=self._runs())
         if not stream:
             return _last(events)
         texts = _texts(events)
         self._streams.add(texts)
         return texts
 
+    def _runs(self) -> Kept | None:
+        """KV kept from question to question: in the store, or in memory with --store off."""
+        from localctx.session.cache import why_no_cache
+        from localctx.session.kept import Kept
+
+        if self._kept is None and why_no_cache(self.model) is None:
+            self._kept = Kept.of_settings(self.settings, lambda text: None)
+        return self._kept
+
     def close(self) -> None:
         """End streams that were not read to their end, and free the model and the document."""
         for texts in list(self._streams):
             texts.close()
+        if self._kept is not None:
+            self._kept.close()
         self.model.close()
         self.document.close()
 
@@ -188,7 +213,7 @@ def open(path: str | Path, *, model: str | None = None, **settings: object) -> O
 
 
 @contextmanager
-def closing_events(events: Iterator[Event]) -> Iterator[Iterator[Event]]:
+def closing_events(events: Iterator[Kind]) -> Iterator[Iterator[Kind]]:
     """The events of a verb, ended on the way out, so that its context is gone before its model."""
     try:
         yield events

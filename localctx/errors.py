@@ -9,7 +9,8 @@ LocalctxError            1  failed
 │   ├── UnknownFormat    binary or unsupported type
 │   └── LimitExceeded    a cap on time, memory, members, inflated bytes
 ├── ModelError           1  a model file that is missing, broken or of the wrong kind
-│   └── OutOfMemory      1  would not fit; names sizes and the options that change them
+│   ├── OutOfMemory      1  would not fit; names sizes and the options that change them
+│   └── NotComposable    1  the model's KV cannot be cut, moved and put together again
 ├── PartlyDone           4  some inputs failed
 └── Interrupted        130  stopped by the user
 """
@@ -23,6 +24,7 @@ __all__ = [
     "LocalctxError",
     "ModelError",
     "NoTextError",
+    "NotComposable",
     "NotYetAvailable",
     "OutOfMemory",
     "PartlyDone",
@@ -86,6 +88,10 @@ class ModelError(LocalctxError):
 
 class OutOfMemory(ModelError):
     """The estimate does not fit the memory that is free."""
+
+
+class NotComposable(ModelError):
+    """A model whose KV cannot be cut into runs and put back elsewhere; the message says why."""
 
 
 class PartlyDone(LocalctxError):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from localctx.errors import UsageError
+from localctx.kv_settings import KVSettings, parse_kv
 from localctx.small_text import read_small_text, reason_of
 
 __all__ = ["CONFIG_FILE", "DEFAULT_MODEL", "STRATEGIES", "Settings", "load_settings", "nearest"]
@@ -34,7 +35,8 @@ class Settings:
 
     ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
     "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
-    store: folder for converted documents, or "off".
+    store: folder of the store and of converted documents, or "off" · latency: target for the first token of
+    an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings).
     """
 
     model: str = DEFAULT_MODEL
@@ -53,9 +55,16 @@ class Settings:
     encoding: str | None = None
     force: bool = False
     offline: bool = False
+    latency: float = 1.0
+    kv: str = ""
 
     def __post_init__(self) -> None:
         _check_ranges(self)
+
+    @property
+    def cache(self) -> KVSettings:
+        """The cache settings, typed."""
+        return parse_kv(self.kv)
 
 
 def _check_ranges(settings: Settings) -> None:
@@ -73,6 +82,7 @@ def _check_ranges(settings: Settings) -> None:
         "top_k": (0, 1 << 30),
         "min_p": (0, 1),
         "max_tokens": (1, 1 << 24),
+        "latency": (0, 86_400),
     }
     for name, (low, high) in limits.items():
         value = getattr(settings, name)
@@ -85,6 +95,10 @@ def _check_ranges(settings: Settings) -> None:
     if settings.gpu_layers not in ("auto", "all") and not settings.gpu_layers.isdecimal():
         raise UsageError(
             f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'
+        )
+    if settings.cache.streams and settings.strategy not in ("auto", "stream"):
+        raise UsageError(
+            f"--kv cache_type=streaming means --strategy stream, not {settings.strategy}", "give one of them"
         )
 
 
@@ -100,7 +114,7 @@ def load_settings(
     config: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Merge the layers; None in `flags` means not given.
+    """Merge the layers; None in `flags` means not given. Of `kv` the layers' keys are merged one by one.
 
     Raises UsageError for an unknown key or variable (naming the nearest known one), a value of the wrong type
     or out of range, and a named `config` that cannot be read.
@@ -118,8 +132,10 @@ def load_settings(
         for name, value in layer.items():
             if name not in known:
                 raise UsageError(f"unknown setting {name!r} in {origin}{nearest(name, known)}")
-            merged[name] = _typed(name, value, origin)
-    return replace(Settings(), **merged)
+            typed = _typed(name, value, origin)
+            merged[name] = f"{merged[name]},{typed}" if name == "kv" and name in merged else typed
+    settings = replace(Settings(), **merged)
+    return replace(settings, strategy="stream") if settings.cache.streams else settings
 
 
 def _from_environment(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, object]:

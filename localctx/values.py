@@ -149,11 +149,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids ready for decoding, and what was noticed while rendering them."""
+    """Token ids ready for decoding, and what was noticed while rendering them.
+
+    content: the half-open token range of each content fragment, in order.
+    """
 
     tokens: tuple[int, ...]
     thinking_open: bool = False
     notices: tuple[str, ...] = ()
+    content: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
@@ -25,20 +25,51 @@ import xxhash
 from localctx.document.convert import Layout, Sink
 from localctx.document.text_file import TextFile, TextScan
 from localctx.names import display_name
+from localctx.private_files import (
+    NotPrivate,
+    default_root,
+    folder_items,
+    make_private,
+    open_regular,
+    read_regular,
+    sync_folder,
+)
 from localctx.values import Page, Section
 
-__all__ = ["CONVERTER_VERSION", "MAX_BYTES", "CacheFolder", "CacheUnusable", "TextCache", "cache_folder"]
+__all__ = [
+    "CONVERTER_VERSION",
+    "MAX_BYTES",
+    "CacheFolder",
+    "CacheUnusable",
+    "KeptText",
+    "TextCache",
+    "cache_folder",
+    "full_name",
+]
 
 CONVERTER_VERSION = 2
 """Part of every key: raise it whenever a converter's output changes."""
 MAX_BYTES = 2 << 30
 """Size of all entries together beyond which the least recently used are removed."""
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 STALE_SECONDS = 24 * 3600.0
 TEXT_NAME, META_NAME, TEMPORARY_PREFIX = "text.utf8", "meta.json", "tmp-"
 
 CacheFolder: TypeAlias = Path | Literal["default"] | None
 Entry: TypeAlias = tuple[TextFile, Layout, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptText:
+    """An entry as it is listed. path: of the input, as full_name() gives it, "" where it is not known ·
+    content_hash: of the text · size_bytes: on disk · last_used: seconds since 1970.
+    """
+
+    key: str
+    path: str
+    content_hash: str
+    format: str
+    size_bytes: int
+    last_used: float
 
 
 class CacheUnusable(Exception):
@@ -47,11 +78,7 @@ class CacheUnusable(Exception):
 
 def cache_folder(folder: CacheFolder) -> Path | None:
     """The folder meant: the platform's own for "default", None for no cache."""
-    if folder != "default":
-        return folder
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("localctx", appauthor=False))
+    return default_root() if folder == "default" else folder
 
 
 class TextCache:
@@ -62,15 +89,10 @@ class TextCache:
         self._max_bytes = max_bytes
         with unusable_on_os_error():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
-                self._root.mkdir(mode=0o700)
-            above, status = folder.stat(), self._root.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            raise CacheUnusable(f"{display_name(self._root)} is not a folder of this user")
-        if status.st_mode & OTHERS_WRITE or (
-            above.st_mode & OTHERS_WRITE and not above.st_mode & stat.S_ISVTX
-        ):
-            raise CacheUnusable(f"others may write to {display_name(self._root)}; chmod go-w")
+            try:
+                make_private(self._root)
+            except NotPrivate as error:
+                raise CacheUnusable(str(error)) from None
 
     def load(self, key: str, name: str) -> Entry | None:
         """The entry, or None where there is none or it is damaged. `name` is shown in errors."""
@@ -107,7 +129,7 @@ class TextCache:
                 text.flush_and_sync()
                 scan = TextScan(text.file)
                 with unusable_on_os_error():
-                    write_meta(temporary / META_NAME, layout, facts, scan)
+                    write_meta(temporary / META_NAME, layout, facts, scan, full_name(name))
                     self._publish(temporary, key)
                 return TextFile(text.file, scan, name), layout, facts
             except BaseException:
@@ -117,6 +139,37 @@ class TextCache:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             self._evict(keep=key)
+
+    def entries(self) -> list[KeptText]:
+        """What is kept, the last used first; entries that are damaged or being made are left out."""
+        found = []
+        for path in folder_items(self._root):
+            with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+                meta = json.loads(read_regular(path / META_NAME))
+                size_bytes = sum(item.lstat().st_size for item in folder_items(path))
+                place, text_hash, kind = meta.get("path", ""), meta["content_hash"], meta["facts"]["format"]
+                facts = (path.name, str(place), str(text_hash), str(kind))
+                found.append(KeptText(*facts, size_bytes, path.lstat().st_mtime))
+        return sorted(found, key=lambda entry: -entry.last_used)
+
+    def remove(self, key: str) -> int:
+        """Remove an entry, damaged or not; bytes that went. An unknown key is none."""
+        folder = self._root / key
+        if folder.parent != self._root or folder.name != key or folder.is_symlink():
+            return 0
+        size_bytes = sum(item.lstat().st_size for item in folder_items(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        return size_bytes
+
+    def clear(self) -> int:
+        """Remove every entry and what killed runs left; bytes that went. What is just being made stays."""
+        freed_bytes = 0
+        for path in folder_items(self._root):
+            with contextlib.suppress(OSError):  # another process is tidying up as well
+                is_made_now = path.name.startswith(TEMPORARY_PREFIX)
+                if not is_made_now or time.time() - path.lstat().st_mtime > STALE_SECONDS:
+                    freed_bytes += self.remove(path.name)
+        return freed_bytes
 
     def _publish(self, temporary: Path, key: str) -> None:
         """Give a finished entry its name; a damaged or equal one of that name is moved away first."""
@@ -191,42 +244,16 @@ def unusable_on_os_error() -> Iterator[None]:
         raise CacheUnusable((error.strerror or str(error)).lower()) from None
 
 
-def folder_items(folder: Path) -> list[Path]:
-    """What a folder holds; nothing where it is gone or no folder."""
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
+def full_name(name: str) -> str:
+    """Where the input of a shown name lies, shown too; "" for what is no file."""
+    return "" if name == "-" else display_name(os.path.abspath(name))  # noqa: PTH100  # a name, not followed
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file, never through a link, never waiting. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{path} is not a regular file")
-    return os.fdopen(descriptor, "rb")
-
-
-def read_regular(path: Path) -> bytes:
-    """The content of a small regular file. Raises OSError."""
-    with open_regular(path) as file:
-        return file.read()
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring a rename to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_meta(path: Path, layout: Layout, facts: dict[str, str], scan: TextScan) -> None:
+def write_meta(path: Path, layout: Layout, facts: dict[str, str], scan: TextScan, place: str) -> None:
     """Write an entry's metadata and bring it to disk."""
     body: dict[str, Any] = {
         "version": CONVERTER_VERSION,
+        "path": place,
         "n_bytes": scan.n_bytes,
         "content_hash": scan.content_hash,
         "facts": facts,

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 from localctx.values import TextSource
 
-__all__ = ["language_of", "language_of_sample"]
+__all__ = ["language_of", "language_of_sample", "load_early"]
 
 N_SAMPLES = 8
 SAMPLE_CHARACTERS = 600
 NO_LANGUAGE = "zxx"
 MIN_LETTERS = 50
+
+_lock = threading.Lock()
+"""The library loads its model (0.7 s) at the first call, with no lock of its own."""
+
+
+def load_early() -> None:
+    """Begin to load the language model beside other work, so that the first question need not wait for it."""
+    threading.Thread(target=_load, name="language model", daemon=True).start()
+
+
+def _load() -> None:
+    with contextlib.suppress(Exception):  # raised again where a language is asked for
+        _classify("")
 
 
 def language_of(text: TextSource) -> str | None:
@@ -22,10 +38,16 @@ def language_of_sample(sample: str) -> str | None:
     sample = sample[: N_SAMPLES * SAMPLE_CHARACTERS]
     if sum(map(str.isalpha, sample)) < MIN_LETTERS:
         return None
-    import py3langid
-
-    code: str = py3langid.classify(sample)[0]
+    code = _classify(sample)
     return None if code == NO_LANGUAGE else code
+
+
+def _classify(sample: str) -> str:
+    with _lock:
+        import py3langid
+
+        code: str = py3langid.classify(sample)[0]
+        return code
 
 
 def samples(text: TextSource) -> list[str]:

@@ -62,8 +62,12 @@ def clean_text(raw: str) -> str:
         text = PLAIN_CUT.sub(lambda cut: "" if text[cut.end()].islower() else "-", text)
     if "..." in text or ". . ." in text:
         text = LEADER.sub(" ...", text)
-    text = TRAILING_SPACE.sub("\n", text + "\n")
-    return BLANK_LINES.sub("\n\n", text).strip("\n")
+    text += "\n"
+    if " \n" in text or "\t\n" in text:
+        text = TRAILING_SPACE.sub("\n", text)
+    if "\n\n\n" in text:
+        text = BLANK_LINES.sub("\n\n", text)
+    return text.strip("\n")
 
 
 def joined(cut: re.Match[str]) -> str:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from statistics import median
+from typing import NamedTuple
 
 from localctx.document.pdf_clean import HYPHEN_MARKS
 
 __all__ = ["SENTENCE_ENDS", "PlacedLine", "flow"]
 
 SENTENCE_ENDS = tuple('.!?:;…"”’»)]。！？：；」』')
+SENTENCE_END_SET = frozenset(SENTENCE_ENDS)
 SIZE_STEP = 1.12
 """Lines whose heights differ by more than this belong to different paragraphs."""
 PARAGRAPH_GAP = 1.28
@@ -34,9 +35,11 @@ USUAL_SHARE, FULL_SHARE = 0.8, 0.6
 """A full line is at least 0.6 of the width that 0.8 of the page's lines do not exceed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedLine:
-    """A line as drawn: its text (no line end), box, and the width of its first word."""
+class PlacedLine(NamedTuple):
+    """A line as drawn: its text (no line end), box, and the width of its first word.
+
+    A long document has hundreds of thousands: a tuple is made in a third of the time of a dataclass.
+    """
 
     text: str
     left: float
@@ -121,7 +124,7 @@ def separator(above: PlacedLine, below: PlacedLine, usual_gap: float, reach: flo
     """What stands between two lines that follow one another in reading order."""
     height = above.height
     gap = above.bottom - below.bottom
-    ends = above.text.rstrip().endswith(SENTENCE_ENDS)
+    ends = above.text.rstrip()[-1] in SENTENCE_END_SET
     if height <= 0 or above.right <= above.left or below.right <= below.left:
         return "\n"  # turned or right-to-left: the boxes say nothing
     if above.text[-1].isdigit() and names_a_page(above.text, below.text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -19,9 +20,13 @@ from localctx.document.pdf_layout import PlacedLine, flow
 
 __all__ = ["PdfiumReader", "PdfiumRefusal"]
 
-BREAKS = re.compile("\r\n|\r|\n|(?<=\ufffe)|(?<=\x02)")
-WORD_END = re.compile(r"\S+")
+LINE = re.compile("[^\r\n\ufffe\x02]+[\ufffe\x02]?|[\ufffe\x02]")
+"""A line without its end; pdfium's marks of a cut word end a line, and belong to it."""
 MAX_OUTLINE_DEPTH = 15
+
+char_box = c.FPDFText_GetLooseCharBox
+box_fields = struct.Struct("4f").unpack
+"""left, top, right, bottom: read at once in the time of one attribute."""
 
 REASONS = {
     c.FPDF_ERR_FILE: "cannot be opened",
@@ -114,35 +119,37 @@ class PdfiumReader:
         text = bytes(buffer)[: 2 * n_units].decode("utf-16-le", "surrogatepass")
         shift = 0  # code points beyond the basic plane take two units of pdfium's text
         one_to_one = n_units == n_characters == len(text)
-        start = 0
-        ends = [(found.start(), found.end()) for found in BREAKS.finditer(text)]
-        for end, following in [*ends, (len(text), len(text))]:
-            line = text[start:end]
-            word = WORD_END.search(line)
-            if word:
-                places = [start + word.start(), start + word.end() - 1, start + len(line.rstrip()) - 1]
-                if not one_to_one:
-                    shifts = [shift + astral(line[: place - start]) for place in places]
-                    places = [
-                        c.FPDFText_GetCharIndexFromTextIndex(text_page, place + more)
-                        for place, more in zip(places, shifts, strict=True)
-                    ]
-                    shift += astral(line)
-                yield self.place(text_page, line, places)
-            start = following
+        for found in LINE.finditer(text):
+            line = found[0]
+            words = line.split(None, 1)
+            if not words:
+                continue
+            start = found.start()
+            first = start + line.index(words[0])
+            places = [first, first + len(words[0]) - 1, start + len(line.rstrip()) - 1]
+            if not one_to_one:
+                shifts = [shift + astral(line[: place - start]) for place in places]
+                places = [
+                    c.FPDFText_GetCharIndexFromTextIndex(text_page, place + more)
+                    for place, more in zip(places, shifts, strict=True)
+                ]
+                shift += astral(line)
+            yield self.place(text_page, line, places)
 
     def place(self, text_page: object, line: str, places: list[int]) -> PlacedLine:
         """The line's box from its first character, the end of its first word, and its last character."""
         box = self.rectangle
-        c.FPDFText_GetLooseCharBox(text_page, places[0], box)
-        left, bottom, top = box.left, box.bottom, box.top
-        c.FPDFText_GetLooseCharBox(text_page, places[1], box)
-        word_width = box.right - left
+        char_box(text_page, places[0], box)
+        left, top, _, bottom = box_fields(box)
+        char_box(text_page, places[1], box)
+        _, last_top, right, last_bottom = box_fields(box)
+        word_width = right - left
         if places[2] != places[1]:
-            c.FPDFText_GetLooseCharBox(text_page, places[2], box)
-        if abs(box.bottom - bottom) > max(top - bottom, box.top - box.bottom):  # the line is not level
+            char_box(text_page, places[2], box)
+            _, last_top, right, last_bottom = box_fields(box)
+        if abs(last_bottom - bottom) > max(top - bottom, last_top - last_bottom):  # the line is not level
             return PlacedLine(line, left, left, bottom, bottom, 0.0)
-        return PlacedLine(line, left, box.right, bottom, top, word_width)
+        return PlacedLine(line, left, right, bottom, top, word_width)
 
 
 def count_text_objects(page: object, n_drawn: int) -> int:

@@ -18,7 +18,11 @@ from localctx.engine.schedule import Scheduler
 from localctx.errors import LocalctxError, UsageError
 from localctx.values import Piece, Progress, Request
 
-__all__ = ["BatchContext", "check_requests"]
+__all__ = ["BatchContext", "Stopped", "check_requests"]
+
+
+class Stopped(Exception):
+    """Work on the cache was cancelled; caught where it began."""
 
 
 def check_requests(requests: Sequence[Request], n_ctx: int) -> None:
@@ -81,6 +85,7 @@ class BatchContext:
         self._stop = stop
         self._new_splitter = new_splitter
         self._current: weakref.ref[_Stream] | None = None
+        self._is_taken = False
         self._closed = False
 
     @property
@@ -103,8 +108,7 @@ class BatchContext:
         generate() that was left half-way is ended. Ctrl-C stops it soon: KeyboardInterrupt comes out, or,
         where the program's own handler does not raise, the pieces end with "cancelled".
         """
-        if self._closed:
-            raise LocalctxError("the context is closed")
+        self._check_open()
         check_requests(requests, self.n_ctx)
         self._end_current()
         self._stop.clear()
@@ -113,7 +117,28 @@ class BatchContext:
         self._current = weakref.ref(stream)
         return stream
 
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """The body has the cache for itself, Ctrl-C and cancel() set the flag that it looks at; an earlier
+        generate() is ended. Raises LocalctxError when the cache is at work or closed.
+        """
+        self._check_open()
+        self._end_current()
+        self._stop.clear()
+        self._is_taken = True
+        try:
+            with _watching_sigint(self._stop):
+                yield
+        finally:
+            self._is_taken = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LocalctxError("the context is closed")
+
     def _end_current(self) -> None:
+        if self._is_taken:
+            raise LocalctxError("the context is at work", "wait, or cancel() it first")
         current = self._current() if self._current is not None else None
         if current is None:
             return

@@ -17,7 +17,8 @@ from localctx.engine.batch_context import BatchContext
 from localctx.engine.limits import check_context_size
 from localctx.engine.schedule import Scheduler, Slice
 from localctx.engine.thinking import ThinkingSplitter
-from localctx.errors import LocalctxError
+from localctx.errors import LocalctxError, NotComposable
+from localctx.kv import KVContext, KVSpace
 from localctx.values import Message, ModelInfo, Prompt, RopeInfo, Sampling
 
 __all__ = ["EchoContext", "EchoModel", "Reply", "last_words"]
@@ -93,13 +94,15 @@ class EchoModel:
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """One control token before and one after each turn, then the assistant's."""
-        tokens = [_BOS]
+        tokens, content = [_BOS], []
         for message in messages:
             tokens.append(_ROLES[message.role])
             for fragment in message.content:
+                start = len(tokens)
                 tokens += _encode(fragment)
+                content.append((start, len(tokens)))
             tokens.append(_END)
-        return Prompt((*tokens, _ASSISTANT))
+        return Prompt((*tokens, _ASSISTANT), content=tuple(content))
 
     def usable_n_ctx(self, wanted: int | None = None, n_seq: int = 1) -> int:
         """See values.Model; memory is no limit here."""
@@ -113,6 +116,18 @@ class EchoModel:
         context = EchoContext(self._reply, n_ctx, n_seq)
         self._contexts.append(context)
         return context
+
+    def kv_refusal(self) -> str | None:
+        """Why nothing can be stored: see LlamaModel."""
+        return "keeps no KV"
+
+    def kv_space(self, prefix: Sequence[int]) -> KVSpace:
+        """Raises NotComposable."""
+        raise NotComposable(f"{self.info.name} {self.kv_refusal()}")
+
+    def open_kv_context(self, n_ctx: int, n_seq: int = 1) -> KVContext:
+        """Raises NotComposable."""
+        raise NotComposable(f"{self.info.name} {self.kv_refusal()}")
 
     def close(self) -> None:
         """Close what is open."""

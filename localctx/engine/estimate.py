@@ -39,10 +39,13 @@ _MAX_CTX = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """What else decides the size of a context: tokens per batch, sequences, cache types, layers on GPUs."""
+    """What else decides the size of a context: tokens per batch, sequences, rows of logits beyond one a
+    sequence, cache types, layers on GPUs.
+    """
 
     n_ubatch: int = 512
     n_seq: int = 1
+    n_outputs: int = 0
     type_k: str = "f16"
     type_v: str = "f16"
     n_gpu_layers: int = 0
@@ -146,8 +149,9 @@ def _compute_bytes(header: GGUFHeader, n_cells: int, settings: ContextSettings) 
     n_tokens = min(settings.n_ubatch, n_cells)
     floats = n_wide * _EMBD_ROWS + n_embd * n_used + n_ff * _FF_ROWS
     layer = n_tokens * (n_cells * _MASK_BYTES + floats * 4)
-    logits = settings.n_seq * (n_vocab + 2 * n_embd) * 4
-    handed_out = settings.n_seq * n_vocab * 4 + n_vocab * _CANDIDATE_BYTES
+    n_rows = max(settings.n_seq, settings.n_outputs)
+    logits = n_rows * (n_vocab + 2 * n_embd) * 4
+    handed_out = n_rows * n_vocab * 4 + n_vocab * _CANDIDATE_BYTES
     return max(logits, layer) + handed_out + _FIXED_BYTES  # the two are never alive together
 
 

@@ -9,28 +9,32 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from localctx.engine.chat import Chat
 from localctx.engine.devices import Device, build_facts, devices
 from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require
-from localctx.engine.ggml_types import CACHE_TYPES
 from localctx.engine.gguf import GGUFHeader, chat_template, display, missing_template
 from localctx.engine.gguf import open_model as open_header
+from localctx.engine.host_buffers import HostBuffers
+from localctx.engine.kv_context import LlamaKVContext, n_spare
 from localctx.engine.limits import check_context_size, spin_count, usable_cpus
-from localctx.engine.llama_context import ROPE_SCALINGS, LlamaContext, freed_on_error
+from localctx.engine.llama_context import LlamaContext
 from localctx.engine.llama_log import LoadLog, logged, silence
 from localctx.engine.llama_vocab import LlamaVocab, adds_space, no_added_space
+from localctx.engine.load_options import check_options, n_gpu_layers
 from localctx.engine.memory import available, format_bytes
 from localctx.engine.model_facts import kv_shape, model_facts
+from localctx.engine.model_kv import ModelKV
+from localctx.engine.new_context import ContextSizes, freed_on_error
 from localctx.engine.options import EngineOptions
 from localctx.engine.prompt import ContentTokenizer, assemble
-from localctx.engine.template import Rendered, render_chat
 from localctx.engine.thinking import ThinkingTags, detect
-from localctx.errors import LocalctxError, ModelError, OutOfMemory, UsageError
+from localctx.errors import LocalctxError, ModelError, OutOfMemory
+from localctx.kv import KVSpace
 from localctx.values import Message, ModelInfo, Prompt
 
 # libgomp reads this when it is loaded, which the next import does.
@@ -83,40 +87,9 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
     """
     options = options or EngineOptions()
     header = open_header(path)
-    _check_options(options)
+    check_options(lib, options, find_devices)
     _start_library()
     return LlamaModel(header, options)
-
-
-def _check_options(options: EngineOptions) -> None:
-    for name in (options.type_k, options.type_v):
-        if name not in CACHE_TYPES:
-            raise UsageError(f"KV cache type {name!r} is not known", f"one of {', '.join(CACHE_TYPES)}")
-    if options.rope.scaling is not None and options.rope.scaling not in ROPE_SCALINGS:
-        raise UsageError(
-            f"RoPE scaling {options.rope.scaling!r} is not known", f"one of {', '.join(ROPE_SCALINGS)}"
-        )
-    if options.gpu_layers not in ("auto", "0") and not lib.llama_supports_gpu_offload():
-        raise UsageError(
-            f"--gpu-layers {options.gpu_layers}: no GPU can be used"
-            f" (devices: {', '.join(device.name for device in find_devices())})",
-            "--gpu-layers auto, or install a GPU build: make install GPU=cuda",
-        )
-
-
-def _n_gpu_layers(options: EngineOptions) -> int:
-    """llama.cpp's number: negative for all."""
-    if options.gpu_layers in ("auto", "all"):
-        return -1 if lib.llama_supports_gpu_offload() else 0
-    return int(options.gpu_layers)
-
-
-_PROBES = (
-    (Message("user", ("a",)),),
-    tuple(Message(role, ("a",)) for role in ("system", "user", "assistant", "user")),
-)
-TEMPLATE_DATE = datetime(2024, 7, 26)  # a label, no instant
-"""The date that templates see: what stands before a document must be the same every day, to be kept."""
 
 
 class LlamaModel:
@@ -128,30 +101,30 @@ class LlamaModel:
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
         self._header = header
         self._options = options
-        self._template = options.template or chat_template(header)
-        self._thinking = options.thinking or detect(self._template)
+        template = options.template or chat_template(header)
+        self._chat = Chat(template, missing_template(header), options.template_variables)
+        self._thinking = options.thinking or detect(template)
         self._contexts: list[LlamaContext] = []
         self._weights: int | None = None
+        self._kv = ModelKV(header, options)
+        self.buffers = HostBuffers(libggml)
         self._lock = threading.Lock()
         self._closed = False
         self._tokenizer_model = self._load(vocab_only=True)
         with freed_on_error(lib.llama_model_free, self._tokenizer_model):
             vocab = lib.llama_model_get_vocab(self._tokenizer_model)
             self.vocab = LlamaVocab(lib, vocab, adds_space(header))
-            self._content = ContentTokenizer(self.vocab, (self._template or "", *self._probe()))
+            self._content = ContentTokenizer(
+                self.vocab, (self.template or "", *self._chat.scaffold(self.vocab))
+            )
             tags = "".join((self._thinking.open, self._thinking.close, *self._thinking.dropped))
             self.vocab.shown_controls = self.vocab.control_ids.intersection(self.vocab.encode_special(tags))
-
-    def _probe(self) -> list[str]:
-        """Scaffold that the template writes: some build a marker from parts, and show it nowhere whole."""
-        rendered = [self._render(messages) for messages in _PROBES]
-        return [part.text for one in rendered for part in one.parts if not part.is_content]
 
     def _load(self, vocab_only: bool) -> int:
         """Load the file. Raises ModelError with llama.cpp's own reason."""
         parameters = lib.llama_model_default_params()
         parameters.vocab_only = vocab_only
-        parameters.n_gpu_layers = 0 if vocab_only else _n_gpu_layers(self._options)
+        parameters.n_gpu_layers = 0 if vocab_only else n_gpu_layers(lib, self._options)
         overrides = no_added_space(lib)
         if adds_space(self._header):
             parameters.kv_overrides = overrides
@@ -177,7 +150,7 @@ class LlamaModel:
     @property
     def template(self) -> str | None:
         """The chat template in use."""
-        return self._template
+        return self._chat.template
 
     def tokenize(self, text: str, first: bool = True) -> list[int]:
         """Token ids of content: no control token, whatever the text says."""
@@ -187,62 +160,81 @@ class LlamaModel:
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """The chat template rendered round the messages, content kept apart from scaffold."""
         self._check_open()
-        return assemble(self._render(messages), self.vocab, self._content, self._thinking)
-
-    def _render(self, messages: Sequence[Message]) -> Rendered:
-        vocab = self.vocab
-        return render_chat(
-            self._template,
-            messages,
-            has_token=vocab.has_token,
-            bos_token=vocab.token_text(vocab.bos_id) if vocab.bos_id is not None else "",
-            eos_token=vocab.token_text(vocab.eos_id) if vocab.eos_id is not None else "",
-            variables=self._options.template_variables,
-            now=TEMPLATE_DATE,
-            missing=missing_template(self._header),
-        )
+        return assemble(self._chat.render(messages, self.vocab), self.vocab, self._content, self._thinking)
 
     def usable_n_ctx(self, wanted: int | None = None, n_seq: int = 1) -> int:
         """See values.Model."""
         self._check_open()
         if wanted is None:
-            fitting = largest_n_ctx(self._header, available(), self._context_settings(n_seq))
+            fitting = largest_n_ctx(self._header, available(), self._context_settings(ContextSizes(0, n_seq)))
             wanted = fitting or min(CELL_STEP, self.info.n_ctx_train or CELL_STEP)
         check_context_size(
             self.info, wanted, n_seq, scaled=self._options.rope.stretches, force=self._options.force
         )
-        self._require_memory(wanted, n_seq)
+        self._require_memory(ContextSizes(wanted, n_seq))
         return wanted
 
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> LlamaContext:
-        """Raises UsageError beyond the trained length, OutOfMemory before anything is allocated, ModelError
-        with llama.cpp's reason.
+    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaContext:
+        """`n_outputs`: rows of logits of one step, for score(). Raises UsageError beyond the trained length,
+        OutOfMemory before anything is allocated, ModelError with llama.cpp's reason.
         """
-        self._check_open()
-        options = self._options
-        check_context_size(self.info, n_ctx, n_seq, scaled=options.rope.stretches, force=options.force)
-        notices = self._require_memory(n_ctx, n_seq)
-        with self._lock:
-            if self._weights is None:
-                self._weights = self._load(vocab_only=False)
-        context = LlamaContext(lib, self, n_ctx, n_seq, notices)
+        sizes = ContextSizes(n_ctx, n_seq, n_outputs=n_outputs)
+        context = LlamaContext(lib, self, sizes, self._prepare(sizes))
         self._contexts.append(context)
         return context
 
-    def _context_settings(self, n_seq: int) -> ContextSettings:
-        options, n_layers = self._options, _n_gpu_layers(self._options)
+    def kv_refusal(self) -> str | None:
+        """Why this model's KV cannot be stored in runs, in words that follow its name; None when it may be
+        (open_kv_context() then tries it).
+        """
+        return self._kv.refusal
+
+    def kv_space(self, prefix: Sequence[int]) -> KVSpace:
+        """What stored KV behind `prefix` depends on. Raises NotComposable, ModelError for damaged factors."""
+        return KVSpace(self.info.fingerprint, self._kv.table(self.info.name).line, tuple(prefix))
+
+    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaKVContext:
+        """open_context() for KV that is exported and put back. It has more cells than asked for where the
+        model turns its keys differently in a short context.
+
+        Raises NotComposable as well, by name or because a trial, once a model, failed.
+        """
+        table = self._kv.table(self.info.name)
+        sizes = ContextSizes(self._kv.least_n_ctx(n_ctx), n_seq, n_spare(self.n_batch), n_outputs)
+        context = LlamaKVContext(lib, self, sizes, table, self._prepare(sizes))
+        with freed_on_error(lambda _: context.close(), 0):
+            self._contexts.append(context)
+            self._kv.check(context, self.info.name)
+        return context
+
+    def _prepare(self, sizes: ContextSizes) -> tuple[str, ...]:
+        """Check the sizes, load the weights; returns notices."""
+        self._check_open()
+        options = self._options
+        check_context_size(
+            self.info, sizes.n_ctx, sizes.n_seq, scaled=options.rope.stretches, force=options.force
+        )
+        notices = self._require_memory(sizes)
+        with self._lock:
+            if self._weights is None:
+                self._weights = self._load(vocab_only=False)
+        return notices
+
+    def _context_settings(self, sizes: ContextSizes) -> ContextSettings:
+        options, n_layers = self._options, n_gpu_layers(lib, self._options)
         return ContextSettings(
             n_ubatch=self.n_batch,
-            n_seq=n_seq,
+            n_seq=sizes.n_seq,
+            n_outputs=sizes.n_rows,
             type_k=options.type_k,
             type_v=options.type_v,
             n_gpu_layers=n_layers if n_layers >= 0 else self.info.n_layer + 1,
         )
 
-    def _require_memory(self, n_ctx: int, n_seq: int) -> tuple[str, ...]:
+    def _require_memory(self, sizes: ContextSizes) -> tuple[str, ...]:
         if self._options.force:
             return ()
-        settings = self._context_settings(n_seq)
+        settings, n_ctx = self._context_settings(sizes), sizes.n_ctx
         free, needed = available(), estimate(self._header, n_ctx, settings)
         gpu_free = sum(device.free_bytes for device in find_devices() if device.is_gpu)
         if needed.vram_bytes > gpu_free > 0 and self._weights is None:
@@ -264,7 +256,7 @@ class LlamaModel:
     @property
     def n_batch(self) -> int:
         """Tokens of one step."""
-        return self._options.n_batch or (_N_BATCH_GPU if _n_gpu_layers(self._options) else _N_BATCH_CPU)
+        return self._options.n_batch or (_N_BATCH_GPU if n_gpu_layers(lib, self._options) else _N_BATCH_CPU)
 
     @property
     def options(self) -> EngineOptions:

@@ -1,62 +1,39 @@
 """One context of llama.cpp: made from an open model, freed whatever fails. Is handed llama_cpp and the model.
 
-A context holds its model, which closes it first.
+A context holds its model, which closes it first. What needs KV that can be cut is kv_context.py's.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from localctx._native import AbortFlag
-from localctx.engine.batch_context import BatchContext
-from localctx.engine.ggml_types import type_id
-from localctx.engine.limits import usable_cpus
+from localctx.engine.batch_context import BatchContext, Stopped
+from localctx.engine.host_buffers import HostBuffers
 from localctx.engine.llama_decoder import LlamaDecoder
-from localctx.engine.llama_log import LoadLog, logged
+from localctx.engine.llama_state import CellStates
 from localctx.engine.llama_vocab import LlamaVocab
-from localctx.engine.options import EngineOptions
-from localctx.engine.schedule import Scheduler
+from localctx.engine.new_context import ContextSizes, ModelHandle, freed_on_error, new_context, rope_in_force
+from localctx.engine.schedule import Scheduler, Slice
 from localctx.engine.thinking import ThinkingSplitter, ThinkingTags
-from localctx.errors import ModelError
-from localctx.values import ModelInfo, RopeInfo
+from localctx.errors import UsageError
+from localctx.values import Progress
 
-__all__ = ["ROPE_SCALINGS", "LlamaContext", "freed_on_error"]
+__all__ = ["LlamaContext", "OnRows", "Owner"]
 
-ROPE_SCALINGS = {"none": 0, "linear": 1, "yarn": 2}  # enum llama_rope_scaling_type
-_ROPE_TYPES = {-1: "none", 0: "norm", 2: "neox", 8: "mrope", 40: "imrope", 24: "vision"}  # llama_rope_type
-
-
-@contextmanager
-def freed_on_error(free: Callable[[int], object], handle: int) -> Iterator[None]:
-    """What C made is freed when the body fails."""
-    try:
-        yield
-    except BaseException:
-        free(handle)
-        raise
+OnRows: TypeAlias = Callable[[int, NDArray[np.float32]], None]
+"""Called with (first, logits [n, n_vocab]): the logits after the tokens [first, first + n)."""
 
 
-class Owner(Protocol):
+class Owner(ModelHandle, Protocol):
     """The model as a context sees it."""
 
-    info: ModelInfo
     vocab: LlamaVocab
-
-    @property
-    def weights(self) -> int:
-        """llama.cpp's model."""
-
-    @property
-    def options(self) -> EngineOptions:
-        """The settings it was opened with."""
-
-    @property
-    def n_batch(self) -> int:
-        """Tokens of one step."""
 
     @property
     def thinking(self) -> ThinkingTags:
@@ -66,8 +43,9 @@ class Owner(Protocol):
     def can_reuse(self) -> bool:
         """Whether cached tokens can be cut at any position and shared."""
 
-    def show(self, log: LoadLog) -> None:
-        """Hand llama.cpp's lines on."""
+    @property
+    def buffers(self) -> HostBuffers:
+        """Memory for exported KV."""
 
     def forget(self, context: LlamaContext) -> None:
         """The context was closed."""
@@ -76,22 +54,80 @@ class Owner(Protocol):
 class LlamaContext(BatchContext):
     """A values.Context on llama.cpp. `n_ctx_effective`: cells as llama.cpp rounded them; `rope`: in force."""
 
-    def __init__(self, lib: Any, model: Owner, n_ctx: int, n_seq: int, notices: tuple[str, ...] = ()) -> None:
+    def __init__(self, lib: Any, model: Owner, sizes: ContextSizes, notices: tuple[str, ...] = ()) -> None:
         """Raises ModelError with llama.cpp's reason."""
         stop, tags = AbortFlag(), model.thinking
-        handle, log = _new_context(lib, model, n_ctx, n_seq, stop)
+        handle, log = new_context(lib, model, sizes, stop)
         with freed_on_error(lib.llama_free, handle):
             self._model = model
+            self._lib, self._handle = lib, handle
+            self.sizes = sizes
             self.n_ctx_effective = int(lib.llama_n_ctx(handle))
-            self.rope = _rope_in_force(lib, model, log.text)
+            self.rope = rope_in_force(lib, model, log.text)
+            self.cells = CellStates(lib, handle, model.buffers)
             self.decoder = LlamaDecoder(lib, handle, model.vocab, stop, model.n_batch)
             super().__init__(
                 self.decoder,
-                Scheduler(min(n_ctx, self.n_ctx_effective), n_seq, reuse=model.can_reuse),
+                Scheduler(min(sizes.n_ctx, self.n_ctx_effective), sizes.n_seq, reuse=model.can_reuse),
                 stop,
                 lambda is_open: ThinkingSplitter(tags.open, tags.close, is_open, tags.dropped),
                 notices,
             )
+
+    # --- the cache as a whole -------------------------------------------------------------------------
+
+    def snapshot(
+        self, tokens: Sequence[int], on_progress: Progress | None = None
+    ) -> NDArray[np.uint8] | None:
+        """Evaluate `tokens` in an empty cache and return its whole state, for restore_snapshot() of a like
+        context; None when cancelled. The cache then holds the tokens: a prompt that begins with them
+        evaluates only the rest.
+
+        Raises UsageError when they do not fit, ModelError when a step fails.
+        """
+        try:
+            with self._refilled(tokens) as wanted:
+                self.run_tokens(0, 0, wanted, on_progress)
+                return self.cells.export(0)
+        except Stopped:
+            return None
+
+    def restore_snapshot(self, tokens: Sequence[int], blob: NDArray[np.uint8]) -> None:
+        """Make the cache hold `tokens` as snapshot() left them. Raises ModelError for a blob that this
+        context does not take, UsageError when the tokens do not fit.
+        """
+        with self._refilled(tokens):
+            self.cells.restore(0, blob)
+
+    def score(self, tokens: Sequence[int], on_rows: OnRows) -> int:
+        """Evaluate `tokens` behind what sequence 0 holds and hand out the logits after each of them, a few
+        rows at a time (ContextSizes.n_rows); they are forgotten afterwards, with all of the cache where it
+        cannot be cut. Returns the number of tokens evaluated, fewer when cancelled.
+
+        Raises UsageError when they do not fit, ModelError when a step fails.
+        """
+        held, wanted = self._scheduler.held.copy(), np.array(tokens, np.int32)
+        self._check_fit(len(held) + len(wanted))
+        n_done = 0
+        with self.taken():
+            self._scheduler.adopt(held)
+            for sequence in range(1, self.sizes.n_ids):
+                self.cells.drop(sequence)
+            try:
+                while n_done < len(wanted) and not self._stop.is_set:
+                    n = min(self.sizes.n_rows, self.decoder.n_batch, len(wanted) - n_done)
+                    part = wanted[n_done : n_done + n]
+                    batch = [Slice(0, len(held) + n_done, part, sample=True)]
+                    if not self.decoder.evaluate(batch, every_row=True):
+                        break
+                    on_rows(n_done, self.decoder.all_logits(n))
+                    n_done += n
+            finally:
+                if self._model.can_reuse:
+                    self.cells.drop(0, len(held))
+                else:
+                    self._empty()
+        return n_done
 
     def close(self) -> None:
         """Free the cache; again is harmless."""
@@ -99,54 +135,67 @@ class LlamaContext(BatchContext):
             super().close()
             self._model.forget(self)
 
+    @property
+    def n_vocab(self) -> int:
+        """Tokens of the vocabulary."""
+        return self._model.vocab.n_tokens
 
-def _parameters(lib: Any, model: Owner, n_ctx: int, n_seq: int, stop: AbortFlag) -> Any:
-    """llama_context_params."""
-    options, rope = model.options, model.options.rope
-    parameters = lib.llama_context_default_params()
-    parameters.n_ctx = n_ctx
-    parameters.n_batch = parameters.n_ubatch = model.n_batch
-    parameters.n_seq_max = n_seq
-    parameters.n_outputs_max = n_seq  # one row of logits a sequence, not one a token of the batch
-    parameters.n_threads = parameters.n_threads_batch = options.n_threads or usable_cpus()
-    parameters.kv_unified = True
-    parameters.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
-    parameters.type_k, parameters.type_v = type_id(options.type_k), type_id(options.type_v)
-    parameters.abort_callback = lib.ggml_abort_callback(stop.callback_address)
-    parameters.abort_callback_data = stop.data_address
-    if rope.scaling is not None:
-        parameters.rope_scaling_type = ROPE_SCALINGS[rope.scaling]
-    if rope.freq_base is not None:
-        parameters.rope_freq_base = rope.freq_base
-    if rope.freq_scale is not None:
-        parameters.rope_freq_scale = rope.freq_scale
-    if rope.yarn_orig_ctx is not None:
-        parameters.yarn_orig_ctx = rope.yarn_orig_ctx
-    return parameters
+    def last_logits(self) -> NDArray[np.float32]:
+        """The logits after the last batch, whose first and only token asked for them."""
+        return self.decoder.logits(0)
 
+    # --- for those who have taken it ------------------------------------------------------------------
 
-def _new_context(lib: Any, model: Owner, n_ctx: int, n_seq: int, stop: AbortFlag) -> tuple[int, LoadLog]:
-    parameters = _parameters(lib, model, n_ctx, n_seq, stop)
-    handle, log = logged(lib, lambda _: lib.llama_init_from_model(model.weights, parameters), lib.llama_free)
-    model.show(log)
-    if not handle:
-        raise ModelError(
-            f"{model.info.name}: llama.cpp cannot make a context of {n_ctx:,} tokens: {log.error()}",
-            "a smaller --ctx, or localctx doctor",
-        )
-    return handle, log
+    def run_batch(self, batch: Sequence[Slice]) -> None:
+        """See working_set.Evaluator. Raises Stopped, ModelError."""
+        if self._stop.is_set or not self.decoder.evaluate(batch):
+            raise Stopped
 
+    def run_tokens(
+        self,
+        sequence: int,
+        position: int,
+        tokens: NDArray[np.int32],
+        on_progress: Progress | None = None,
+    ) -> None:
+        """See working_set.Evaluator. Raises Stopped, ModelError."""
+        n_done = 0
+        while n_done < len(tokens):
+            part = tokens[n_done : n_done + self.decoder.n_batch]
+            self.run_batch([Slice(sequence, position + n_done, part, sample=False)])
+            n_done += len(part)
+            if on_progress is not None:
+                on_progress(n_done, len(tokens))
 
-def _rope_in_force(lib: Any, model: Owner, log: str) -> RopeInfo:
-    """The file's settings with what llama.cpp reports for the context."""
-    values = {
-        name: float(value) for name, value in re.findall(r"(freq_base|freq_scale) += +([\d.e+-]+)", log)
-    }
-    rope = model.info.rope
-    return dataclasses.replace(
-        rope,
-        type=_ROPE_TYPES.get(lib.llama_model_rope_type(model.weights), rope.type),
-        scaling=model.options.rope.scaling or rope.scaling,
-        freq_base=values.get("freq_base", rope.freq_base),
-        freq_scale=values.get("freq_scale", rope.freq_scale),
-    )
+    # --- inside ---------------------------------------------------------------------------------------
+
+    def _check_fit(self, n_tokens: int) -> None:
+        if n_tokens + 1 > self.n_ctx:
+            raise UsageError(
+                f"{n_tokens:,} tokens, context of {self.n_ctx:,}: they do not fit",
+                f"--ctx {n_tokens + 1} or more",
+            )
+
+    def _empty(self) -> None:
+        self.cells.clear()
+        self._scheduler.reset()
+
+    @contextmanager
+    def _emptied(self) -> Iterator[None]:
+        """The body has the cache for itself, empty; it is emptied again when the body fails."""
+        with self.taken():
+            self._empty()
+            try:
+                yield
+            except BaseException:
+                self._empty()
+                raise
+
+    @contextmanager
+    def _refilled(self, tokens: Sequence[int]) -> Iterator[NDArray[np.int32]]:
+        """The body puts `tokens` into sequence 0 of the empty cache."""
+        self._check_fit(len(tokens))
+        wanted = np.array(tokens, np.int32)
+        with self._emptied():
+            yield wanted
+            self._scheduler.adopt(wanted)

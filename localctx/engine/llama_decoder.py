@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from localctx._native import AbortFlag
 from localctx.engine.llama_vocab import LlamaVocab
@@ -65,15 +66,16 @@ class LlamaDecoder:
     def n_batch(self) -> int:
         return self._pace.n_batch
 
-    def evaluate(self, batch: Sequence[Slice]) -> bool:
+    def evaluate(self, batch: Sequence[Slice], *, every_row: bool = False) -> bool:
+        """See generation.Decoder; `every_row` asks for the logits of all tokens (all_logits())."""
         n = 0
         for part in batch:
             end = n + len(part.tokens)
             self._tokens[n:end] = part.tokens
             self._positions[n:end] = np.arange(part.start, part.start + len(part.tokens))
             self._sequences[n:end] = part.sequence
-            self._wanted[n:end] = 0
-            self._wanted[end - 1] = part.sample
+            self._wanted[n:end] = every_row
+            self._wanted[end - 1] = part.sample or every_row
             n = end
         self._batch.n_tokens = n
         with self._pace.step(n):
@@ -111,10 +113,15 @@ class LlamaDecoder:
         token = int(self._lib.llama_sampler_sample(self._samplers[sequence], self._handle, row))
         return None if self._vocab.is_end(token) else token
 
-    def logits(self, row: int) -> Any:
+    def logits(self, row: int) -> NDArray[np.float32]:
         """A copy of the logits at a row that asked for them, float32 [n_vocab]."""
         values = self._lib.llama_get_logits_ith(self._handle, row)
         return np.ctypeslib.as_array(values, (self._vocab.n_tokens,)).copy()
+
+    def all_logits(self, n_rows: int) -> NDArray[np.float32]:
+        """A copy of the logits of the last batch, all of whose n_rows tokens asked for them."""
+        values = self._lib.llama_get_logits(self._handle)
+        return np.ctypeslib.as_array(values, (n_rows, self._vocab.n_tokens)).copy()
 
     def piece(self, token: int) -> bytes:
         data = self._vocab.piece(token)

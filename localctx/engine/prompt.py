@@ -193,4 +193,5 @@ def assemble(
     """The prompt ready for decoding; thinking_open when the scaffold's end opens a thinking block."""
     tail = rendered.parts[-1] if rendered.parts else None
     is_open = tail is not None and not tail.is_content and starts_open(tail.text, tags)
-    return Prompt(lay_out(rendered, vocabulary, content).tokens, is_open, rendered.notices)
+    layout = lay_out(rendered, vocabulary, content)
+    return Prompt(layout.tokens, is_open, rendered.notices, layout.content)

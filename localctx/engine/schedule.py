@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from localctx.engine.cells import Cells
+from localctx.engine.places import Place, common_prefix, least_used
 
 __all__ = ["Copy", "Drop", "Scheduler", "Slice", "Start", "Work", "common_prefix"]
 
@@ -68,46 +69,6 @@ class Start:
     edits: tuple[Drop | Copy, ...]
 
 
-def common_prefix(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
-    """Length of the common beginning of two token arrays."""
-    n = min(len(a), len(b))
-    differs = np.flatnonzero(a[:n] != b[:n])
-    return int(differs[0]) if len(differs) else n
-
-
-@dataclass(slots=True, eq=False)
-class _Place:
-    """A sequence id: the tokens in the cache and their cells, and the request that runs here, if any."""
-
-    sequence: int
-    tokens: NDArray[np.int32]
-    cells: NDArray[np.int32]
-    n_filled: int = 0
-    request: int | None = None
-    prompt: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    pending: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    n_target: int = 0
-    last_used: int = 0
-    last_served: int = 0
-
-    @property
-    def filled(self) -> NDArray[np.int32]:
-        return self.tokens[: self.n_filled]
-
-    @property
-    def n_promised(self) -> int:
-        """Cells this place may still take."""
-        return self.n_target - self.n_filled if self.request is not None else 0
-
-    def reserve(self, n_tokens: int) -> None:
-        """Room in the arrays for n_tokens."""
-        if len(self.tokens) < n_tokens:
-            self.tokens = np.concatenate([self.filled, np.empty(n_tokens - self.n_filled, np.int32)])
-            self.cells = np.concatenate(
-                [self.cells[: self.n_filled], np.empty(n_tokens - self.n_filled, np.int32)]
-            )
-
-
 class Scheduler:
     """The plan of one cache. The caller applies each Start's edits, evaluates each batch, reports back."""
 
@@ -120,10 +81,21 @@ class Scheduler:
 
     def reset(self) -> None:
         """Forget everything: the cache is empty, nothing waits."""
-        self._places = [_Place(i, np.empty(0, np.int32), np.empty(0, np.int32)) for i in range(self.n_seq)]
+        self._places = [Place(i, np.empty(0, np.int32), np.empty(0, np.int32)) for i in range(self.n_seq)]
         self._waiting: deque[tuple[int, Work]] = deque()
         self._cells = Cells(self.n_ctx)
         self._clock = 0
+
+    def adopt(self, tokens: NDArray[np.int32]) -> None:
+        """Forget everything, but that sequence 0 holds these tokens at positions 0, 1 … and nothing else.
+
+        A prompt that begins with them evaluates only its rest, even without `reuse`: then all of them must
+        be its beginning. Raises ValueError for more tokens than cells.
+        """
+        self.reset()
+        place, n = self._places[0], len(tokens)
+        place.tokens, place.cells = tokens.copy(), self._cells.take(n)
+        place.n_filled, place.is_adopted = n, True
 
     # --- what a caller asks -----------------------------------------------------------------------
 
@@ -131,6 +103,11 @@ class Scheduler:
     def n_free_cells(self) -> int:
         """Cells that belong to no place."""
         return self._cells.n_free
+
+    @property
+    def held(self) -> NDArray[np.int32]:
+        """The tokens that sequence 0 holds."""
+        return self._places[0].filled
 
     @property
     def is_idle(self) -> bool:
@@ -241,17 +218,19 @@ class Scheduler:
         """Give the request a place and cells, or None when the cells are not there."""
         source, n_reused = self._best_source(work)
         idle = [place for place in self._places if place.request is None]
-        place = source if source is not None and source.request is None else _least_used(idle)
+        place = source if source is not None and source.request is None else least_used(idle)
         n_target = min(len(work.tokens) + work.max_tokens, self.n_ctx)
         n_needed = n_target - n_reused
         promised = sum(other.n_promised for other in self._places)
         evict = [other for other in idle if other is not place and other is not source]
-        edits: list[Drop | Copy] = [Drop(place.sequence, n_reused if place is source else 0)]
         n_kept = n_reused if place is source else 0
+        edits: list[Drop | Copy] = (
+            [Drop(place.sequence, n_kept)] if n_kept < place.n_filled or not n_kept else []
+        )
         n_free = self._cells.n_free_without([place.cells[n_kept : place.n_filled]])
-        victims: list[_Place] = []
+        victims: list[Place] = []
         while n_free - promised < n_needed and evict:
-            victims.append(_least_used([other for other in evict if other.n_filled] or evict))
+            victims.append(least_used([other for other in evict if other.n_filled] or evict))
             evict.remove(victims[-1])
             n_free = self._cells.n_free_without(
                 [place.cells[n_kept : place.n_filled], *(v.cells[: v.n_filled] for v in victims)]
@@ -266,34 +245,31 @@ class Scheduler:
             edits.append(Copy(source.sequence, place.sequence, n_reused))
             self._share(source, place, n_reused)
         self._clock += 1
-        place.request, place.prompt = request, work.tokens
+        place.request, place.prompt, place.is_adopted = request, work.tokens, False
         place.last_used = place.last_served = self._clock
         place.pending, place.n_target = work.tokens[n_reused:], n_target
         place.reserve(n_target)
         return Start(request, place.sequence, n_reused, tuple(edits))
 
-    def _best_source(self, work: Work) -> tuple[_Place | None, int]:
+    def _best_source(self, work: Work) -> tuple[Place | None, int]:
         """The place that holds the longest prefix of the prompt, short of its last token."""
-        if not self._reuse:
-            return None, 0
+        if not self._reuse:  # what was adopted can go on, and nothing can be cut
+            place, n = self._places[0], self._places[0].n_filled
+            fits = place.is_adopted and common_prefix(place.filled, work.tokens[:-1]) == n
+            return (place, n) if fits and n else (None, 0)
         n_shared = [common_prefix(place.filled, work.tokens[:-1]) for place in self._places]
         best = max(range(len(n_shared)), key=lambda i: (n_shared[i], self._places[i].request is None))
         return (self._places[best], n_shared[best]) if n_shared[best] else (None, 0)
 
-    def _cut(self, place: _Place, n_kept: int) -> None:
+    def _cut(self, place: Place, n_kept: int) -> None:
         """Cut the place to n_kept tokens."""
         self._cells.give(place.cells[n_kept : place.n_filled])
         place.n_filled = min(place.n_filled, n_kept)
 
-    def _share(self, source: _Place, place: _Place, n: int) -> None:
+    def _share(self, source: Place, place: Place, n: int) -> None:
         """Let the first n cells of `source` be those of the empty `place` too."""
         place.reserve(n)
         place.tokens[:n] = source.tokens[:n]
         place.cells[:n] = source.cells[:n]
         place.n_filled = n
         self._cells.share(place.cells[:n])
-
-
-def _least_used(places: Sequence[_Place]) -> _Place:
-    """An empty place if there is one, else the one used longest ago."""
-    return min(places, key=lambda place: (place.n_filled > 0, place.last_used))

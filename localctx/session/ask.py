@@ -7,24 +7,30 @@ cite and judge.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 
 from localctx.document import Document
-from localctx.errors import UsageError
+from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
 from localctx.selection import Passage as Candidate
 from localctx.selection import says_not_found, support, supporting_sentences, unsupported
 from localctx.session.answer import Answer, Support, TokenCounts
+from localctx.session.attending import restored_whole
+from localctx.session.cache import Cache, opened_cache
 from localctx.session.citing import cite
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
+from localctx.session.kept import Kept
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
+from localctx.session.placing import Placed, decode_placed
 from localctx.session.prompts import NOT_FOUND, document_messages, question_task
 from localctx.session.reading import Passage
 from localctx.session.run import Run, start
 from localctx.session.strategy import Choice, check_strategy, choose_ask, round_n_ctx
+from localctx.session.streaming import stream_reason, streamed
 from localctx.settings import Settings
-from localctx.values import Citation, Model, Request
+from localctx.values import Citation, Coverage, Model, Request
 
 __all__ = ["ask"]
 
@@ -38,9 +44,12 @@ def ask(
     question: str,
     settings: Settings,
     listen: Listener = ignore_progress,
+    *,
+    kept: Kept | None = None,
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
+    `kept`: runs of earlier questions, which stay open; default: the store of the settings, for this question.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, and what the
     documents raise.
     """
@@ -51,34 +60,42 @@ def ask(
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
-    try:
-        yield from _answer(run, index, question)
-    finally:
-        index.close()
+    with index, opened_cache(run, question_task(question), kept) as cache:
+        try:
+            yield from _answer(run, index, question, cache)
+        except NotComposable as error:  # found out by trying, before anything was said
+            if settings.strategy == "stream":
+                raise
+            yield run.warn(f"{error.message}; {error.hint}")
+            yield from _answer(run, index, question, error.message)
 
 
-def _answer(run: Run, index: LexicalIndex, question: str) -> Iterator[Event]:
-    """Everything after the documents are read."""
-    with timed(run.timings, "select_ms"):
-        choice, filling, request = yield from _fill(run, index, question)
-    n_ctx = round_n_ctx(len(request.prompt.tokens) + run.settings.max_tokens)
-    n_ctx = min(n_ctx, run.limit)
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A strategy, what goes into the context (n_prompt tokens), and where it comes from: text or kept KV."""
+
+    choice: Choice
+    filling: Filling
+    n_prompt: int
+    source: Request | tuple[Cache, Placed]
+
+
+def _answer(run: Run, index: LexicalIndex, question: str, cache: Cache | str) -> Iterator[Event]:
+    """Everything after the documents are read; `cache`, or why there is none."""
+    prepared = yield from _prepare(run, index, question, cache)
+    choice, filling = prepared.choice, prepared.filling
+    n_ctx = min(round_n_ctx(prepared.n_prompt + run.settings.max_tokens), run.limit)
     yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
-    with timed(run.timings, "load_ms"):
-        context = run.context(n_ctx)
-    try:
-        decoded = yield from decode_one(context, request, run.timings, run.started, run.listen)
-    finally:
-        context.close()
+    yield from run.unheard()
+    if isinstance(prepared.source, Request):
+        decoded = yield from _decode(run, prepared.source, n_ctx)
+    else:
+        cache, placed = prepared.source
+        decoded = yield from decode_placed(cache, placed, n_ctx)
+    yield from run.unheard()
     run.count(decoded)
     text, verdict, citations = yield from _judge(run, index, filling, decoded, question)
-    coverages = []
-    for reading in run.readings:
-        n_read = reading.n_tokens
-        if not filling.is_whole:
-            n_read = sum(p.n_tokens for p in filling.passages if p.document == reading.ordinal)
-        coverages.append(reading.coverage(n_read, n_read))
-    coverage, documents = sum_coverage(run.readings, coverages)
+    coverage, documents = sum_coverage(run.readings, _coverages(run, prepared))
     answer = Answer(
         command="ask",
         text=text,
@@ -91,16 +108,39 @@ def _answer(run: Run, index: LexicalIndex, question: str) -> Iterator[Event]:
         question=question,
         citations=citations,
         documents=documents,
-        tokens=TokenCounts(evaluated=run.n_evaluated, generated=run.n_generated),
+        tokens=TokenCounts(run.n_evaluated, run.n_restored, run.n_generated),
         timings=run.timings,
         warnings=tuple(dict.fromkeys(run.warnings)),
     )
     yield Finished(answer)
 
 
-def _fill(
-    run: Run, index: LexicalIndex, question: str
-) -> Generator[Event, None, tuple[Choice, Filling, Request]]:
+def _decode(run: Run, request: Request, n_ctx: int) -> Generator[Event, None, Decoded]:
+    """Answer in a context of its own."""
+    with timed(run.timings, "load_ms"):
+        context = run.context(n_ctx)
+    try:
+        return (yield from decode_one(context, request, run.timings, run.started, run.listen))
+    finally:
+        context.close()
+
+
+def _coverages(run: Run, prepared: _Prepared) -> list[Coverage]:
+    """What was read and attended of each document."""
+    filling, source = prepared.filling, prepared.source
+    coverages = []
+    for reading in run.readings:
+        n_attended = n_read = reading.n_tokens
+        if not filling.is_whole:
+            n_attended = sum(p.n_tokens for p in filling.passages if p.document == reading.ordinal)
+            n_read = n_attended if isinstance(source, Request) else source[1].n_read[reading.ordinal]
+        coverages.append(reading.coverage(max(n_read, n_attended), n_attended))
+    return coverages
+
+
+def _prepare(
+    run: Run, index: LexicalIndex, question: str, cache: Cache | str
+) -> Generator[Event, None, _Prepared]:
     """The strategy, what goes into the context, and the request made of it; certain to fit the limit."""
     max_tokens = run.settings.max_tokens
 
@@ -114,16 +154,28 @@ def _fill(
             f"the question and an answer of {max_tokens:,} tokens need {scaffold:,}, context {run.limit:,}",
             "a shorter question, a lower --max-tokens or a larger --ctx",
         )
-    choice = choose_ask(run.settings.strategy, scaffold + run.n_tokens, run.limit)
+    n_needed = scaffold + run.n_tokens
+    stream = yield from stream_reason(run, cache, fits=n_needed <= run.limit)
+    choice = choose_ask(run.settings.strategy, n_needed, run.limit, stream)
     if choice.strategy == "exact":
+        if not isinstance(cache, str) and cache.kept.can_write and len(run.readings) == 1:
+            placed = restored_whole(cache)
+            n_prompt = placed.n_tokens + len(cache.frame.suffix)
+            return _Prepared(choice, Filling((), is_whole=True), n_prompt, (cache, placed))
         filling = whole(run)
         made = request(filling)
         n_needed = len(made.prompt.tokens) + max_tokens
         if n_needed <= run.limit:
-            return choice, filling, made
-        choice = choose_ask(run.settings.strategy, n_needed, run.limit)
-    filling = yield from retrieved(run, index, question, run.limit - scaffold)
-    return choice, filling, request(filling)
+            return _Prepared(choice, filling, len(made.prompt.tokens), made)
+        choice = choose_ask(run.settings.strategy, n_needed, run.limit, stream)
+    with timed(run.timings, "select_ms"):
+        if choice.strategy == "stream" and not isinstance(cache, str):
+            placed = yield from streamed(cache, index, question, run.limit - scaffold)
+            n_prompt = placed.n_tokens + len(cache.frame.suffix)
+            return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))
+        filling = yield from retrieved(run, index, question, run.limit - scaffold)
+    made = request(filling)
+    return _Prepared(choice, filling, len(made.prompt.tokens), made)
 
 
 def _judge(

@@ -53,12 +53,16 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done` of `total` units (tokens, pages, parts: `unit` says which) of the stage `what`."""
+    """`done` of `total` units (tokens, pages, parts: `unit` says which) of the stage `what`.
+
+    rate: units a second so far; None where that means little.
+    """
 
     what: str
     done: int
     total: int
     unit: str
+    rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

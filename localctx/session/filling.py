@@ -5,8 +5,8 @@ A stronger strategy adds a function here that returns a Filling.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from localctx.errors import UsageError
 from localctx.index import LexicalIndex
@@ -15,7 +15,7 @@ from localctx.session.events import Event
 from localctx.session.reading import Passage
 from localctx.session.run import Run
 
-__all__ = ["Filling", "retrieved", "whole"]
+__all__ = ["Filling", "pointed_blocks", "retrieved", "whole"]
 
 MAX_BLOCKS = 6
 """Blocks retrieved at most: measured, a small model answers 20 of 20 from 4 blocks and 12 of 20 from 12."""
@@ -50,6 +50,24 @@ def retrieved(run: Run, index: LexicalIndex, question: str, budget: int) -> Gene
 
     Raises UsageError when not even one fits the budget, in tokens.
     """
+    chosen = yield from pointed_blocks(run, index, question, budget, lambda number: _cost(run, number))
+    passages = tuple(run.passage(number) for number in chosen)
+    return Filling(_fragments(passages), passages)
+
+
+def pointed_blocks(
+    run: Run,
+    index: LexicalIndex,
+    question: str,
+    budget: int,
+    cost: Callable[[int], int],
+    is_there: Callable[[int], bool] = lambda number: True,
+) -> Generator[Event, None, list[int]]:
+    """Running numbers of the blocks that the question points at, in document order; at least one.
+
+    cost(number): tokens a block takes in the context · is_there(number): whether it may be chosen.
+    Raises UsageError when not even one fits the budget, in tokens.
+    """
     traits = question_traits(question)
     if traits.needs_whole_document:
         yield run.warn(
@@ -57,24 +75,24 @@ def retrieved(run: Run, index: LexicalIndex, question: str, budget: int) -> Gene
             "the answer may be incomplete"
         )
     hits = index.search(question)
+    ranking = tuple(hit for hit in hits.ranking if is_there(hit[0]))
     costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
     keys: list[Hashable] = list(range(run.n_blocks))
-    for number, _ in hits.ranking[:N_RANKED]:
-        costs[number], keys[number] = _cost(run, number), text_key(run.passage(number).text)
+    for number, _ in ranking[:N_RANKED]:
+        costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
     selection = choose(
-        hits.scores(), costs, budget_tokens=budget, max_blocks=MAX_BLOCKS, text_keys=keys,
-        short_tokens=HEADER_TOKENS + 24,
+        replace(hits, ranking=ranking).scores(), costs, budget_tokens=budget, max_blocks=MAX_BLOCKS,
+        text_keys=keys, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
-    chosen = list(selection.indices)
+    chosen = [number for number in selection.indices if is_there(number)]
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
-        chosen = _first_fitting(run, budget)
+        chosen = _first_fitting(run, budget, cost, is_there)
     if not chosen:
         raise UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
-    passages = tuple(run.passage(number) for number in chosen)
-    return Filling(_fragments(passages), passages)
+    return chosen
 
 
 def _fragments(passages: Sequence[Passage]) -> tuple[str, ...]:
@@ -89,11 +107,15 @@ def _cost(run: Run, number: int) -> int:
     return sum(len(run.model.tokenize(text, False)) for text in _fragments([run.passage(number)])) + 2
 
 
-def _first_fitting(run: Run, budget: int) -> list[int]:
+def _first_fitting(
+    run: Run, budget: int, cost: Callable[[int], int], is_there: Callable[[int], bool]
+) -> list[int]:
     """The first blocks within the budget, at most MAX_BLOCKS."""
     chosen: list[int] = []
     for number in range(min(MAX_BLOCKS, run.n_blocks)):
-        budget -= _cost(run, number)
+        if not is_there(number):
+            continue
+        budget -= cost(number)
         if budget < 0:
             break
         chosen.append(number)

@@ -1,6 +1,6 @@
 """Documents as a session reads them: cut once into blocks, counted, findable; passages made on demand.
 
-Holds some 60 bytes a block instead of the block, so that a text of any size can be read.
+Holds some 70 bytes a block and four a token instead of the blocks, so that a text of any size can be read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from localctx.values import Block, Coverage, Tokenizer
 
 __all__ = ["Passage", "Reading"]
 
+BLOCK_TOKENS = 128
 ESTIMATE_CODE_POINTS = 20_000
 STRETCH_CODE_POINTS = 16_000
 FIRST_STRETCHES = 4
@@ -24,7 +25,10 @@ STRETCH_STEP = 32
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A block of one of the session's documents, with what is shown beside it."""
+    """A block of one of the session's documents, with what is shown beside it.
+
+    Its tokens are [first_token, first_token + n_tokens) of the document's token stream.
+    """
 
     document: int
     start: int
@@ -35,6 +39,7 @@ class Passage:
     page: int | None
     page_label: str | None
     heading_path: tuple[str, ...]
+    first_token: int = 0
 
     @property
     def header(self) -> str:
@@ -69,11 +74,17 @@ class _Seams:
 
 
 class Reading:
-    """One document, cut into blocks by `read()`; indices are those of the blocks in order."""
+    """One document, cut into blocks by `read()`; indices are those of the blocks in order.
 
-    def __init__(self, document: Document, ordinal: int = 0) -> None:
+    Its token stream is the concatenation of its blocks' tokens. `block_size`: tokens aimed at in a block.
+    """
+
+    def __init__(self, document: Document, ordinal: int = 0, block_size: int = BLOCK_TOKENS) -> None:
         self.document = document
         self.ordinal = ordinal
+        self._block_size = block_size
+        self._stream = array("i")
+        self._first_tokens = array("q")
         self._starts = array("q")
         self._ends = array("q")
         self._n_tokens = array("q")
@@ -85,7 +96,15 @@ class Reading:
         """Cut the document, yielding each block once while its span and token count are kept."""
         document = self.document
         self._seams = _Seams()
-        for block in split(document.text, tokenize, pages=document.pages, sections=document.sections):
+        for block in split(
+            document.text,
+            tokenize,
+            target_tokens=self._block_size,
+            pages=document.pages,
+            sections=document.sections,
+        ):
+            self._first_tokens.append(len(self._stream))
+            self._stream.extend(block.tokens)
             self._starts.append(block.start)
             self._ends.append(block.end)
             self._n_tokens.append(block.n_tokens)
@@ -124,7 +143,17 @@ class Reading:
     @property
     def n_tokens(self) -> int:
         """Tokens of all blocks read so far."""
-        return sum(self._n_tokens)
+        return len(self._stream)
+
+    @property
+    def stream(self) -> array[int]:
+        """The token stream of all blocks read so far: int32, four bytes a token."""
+        return self._stream
+
+    @property
+    def first_tokens(self) -> Sequence[int]:
+        """Where each block begins in the token stream."""
+        return self._first_tokens
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """Code points [start, end) of blocks first..last, both included."""
@@ -148,6 +177,7 @@ class Reading:
             page=page,
             page_label=label or (None if page is None else str(page)),
             heading_path=self._paths[index],
+            first_token=self._first_tokens[index],
         )
 
     def coverage(self, n_read: int, n_attended: int) -> Coverage:

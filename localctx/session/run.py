@@ -12,7 +12,7 @@ from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
 from localctx.session.reading import Passage, Reading
 from localctx.settings import Settings
-from localctx.values import Context, Message, Model, Request, Sampling
+from localctx.values import Context, Message, Model, Prompt, Request, Sampling
 
 __all__ = ["Run", "start"]
 
@@ -30,7 +30,9 @@ class Run:
     timings: Timings = field(default_factory=Timings)
     warnings: list[str] = field(default_factory=list)
     n_evaluated: int = 0
+    n_restored: int = 0
     n_generated: int = 0
+    _unheard: list[str] = field(default_factory=list)
 
     @property
     def n_tokens(self) -> int:
@@ -55,6 +57,15 @@ class Run:
             index -= reading.n_blocks
         raise IndexError(index)
 
+    def tokens_of(self, index: int) -> tuple[int, int, int]:
+        """(document, first, end): the block with running number `index` in its document's token stream."""
+        for reading in self.readings:
+            if index < reading.n_blocks:
+                first = reading.first_tokens[index]
+                return reading.ordinal, first, first + reading.block_tokens[index]
+            index -= reading.n_blocks
+        raise IndexError(index)
+
     def text(self) -> Iterator[str]:
         """All documents' text, in pieces."""
         for reading in self.readings:
@@ -65,10 +76,23 @@ class Run:
         self.warnings.append(text)
         return Notice(text)
 
+    def note(self, text: str) -> None:
+        """Keep a warning that comes up where nobody can be told; unheard() tells it."""
+        self.warnings.append(text)
+        self._unheard.append(text)
+
+    def unheard(self) -> Iterator[Notice]:
+        """The warnings that were only noted so far."""
+        while self._unheard:
+            yield Notice(self._unheard.pop(0))
+
     def request(self, messages: Sequence[Message], max_tokens: int) -> Request:
         """A request under the run's sampling settings; what its template notices becomes a warning."""
+        return self.request_of(self.model.prompt(messages), max_tokens)
+
+    def request_of(self, prompt: Prompt, max_tokens: int) -> Request:
+        """The same from a prompt that is there already."""
         settings = self.settings
-        prompt = self.model.prompt(messages)
         self.warnings.extend(prompt.notices)
         return Request(
             prompt,
@@ -98,7 +122,8 @@ def start(
     documents: Sequence[Document], model: Model, settings: Settings, listen: Listener, n_seq: int = 1
 ) -> Run:
     """A run over the documents. Raises UsageError or OutOfMemory for a context that cannot be."""
-    readings = [Reading(document, ordinal) for ordinal, document in enumerate(documents)]
+    block_size = settings.cache.block
+    readings = [Reading(document, ordinal, block_size) for ordinal, document in enumerate(documents)]
     limit = model.usable_n_ctx(settings.ctx, n_seq)
     return Run(
         readings, model, settings, listen, limit, time.perf_counter(), warnings=list(model.info.notices)

@@ -1,6 +1,6 @@
 """Which way a document is read: pure choice from sizes, with the reason in words.
 
-The seam for stronger ways (streamed store, lazy store): each is one more rung of these ladders.
+How to add a way: one more rung of these ladders.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ __all__ = ["Choice", "check_strategy", "choose_ask", "choose_summarize", "round_
 
 N_CTX_STEP = 256
 STRATEGIES_OF: dict[str, tuple[Strategy, ...]] = {
-    "ask": ("exact", "retrieve"),
+    "ask": ("exact", "retrieve", "stream"),
     "summarize": ("exact", "map-reduce", "condense"),
+    "index": ("exact", "stream"),
 }
-"""The ladder of each command; the second rung is taken when the first does not fit."""
+"""The ladder of each command; the second rung is taken when the first does not fit. Of `index`: what for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def round_n_ctx(n_tokens: int) -> int:
 def check_strategy(requested: str, command: str) -> None:
     """Raises UsageError for a strategy that the command does not have, NotYetAvailable for a later one."""
     allowed = STRATEGIES_OF[command]
-    if requested == "stream":
+    if requested == "stream" and requested not in allowed:
         raise NotYetAvailable("--strategy stream is not available yet in this version", _one_of(allowed))
     if requested not in ("auto", *allowed):
         raise UsageError(f"--strategy {requested} is not for {command}", _one_of(allowed))
@@ -46,9 +47,15 @@ def _one_of(allowed: tuple[Strategy, ...]) -> str:
     return f"one of auto, {', '.join(allowed)}"
 
 
-def choose_ask(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:
-    """How to answer a question: n_needed tokens hold the whole document, the question and the answer."""
-    return _choose(requested, n_needed, n_ctx_limit, "ask")
+def choose_ask(requested: str, n_needed: int, n_ctx_limit: int, stream: str | None = None) -> Choice:
+    """How to answer a question: n_needed tokens hold the whole document, the question and the answer.
+
+    `stream` says why stored KV may answer where the document does not fit; None: only where asked for.
+    """
+    choice = _choose(requested, n_needed, n_ctx_limit, "ask")
+    if requested == "auto" and choice.strategy != "exact" and stream is not None:
+        return Choice("stream", f"{choice.why}; {stream}")
+    return choice
 
 
 def choose_summarize(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:

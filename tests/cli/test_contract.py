@@ -93,16 +93,14 @@ def test_a_later_option_is_never_ignored(localctx: Run, command: str) -> None:
         assert re.search(rf"({'|'.join(param.opts)}) is not available yet", result.err), result.err
 
 
-@pytest.mark.parametrize("command", ["summarize", "ask"])
-def test_a_later_strategy_is_refused_before_anything_is_opened(localctx: Run, command: str) -> None:
-    question = ["-q", "?"] if command == "ask" else []
-    result = localctx(command, "nowhere.txt", *question, "--strategy", "stream", "-m", "nowhere.gguf")
+def test_a_wrong_or_later_strategy_is_refused_before_anything_is_opened(localctx: Run) -> None:
+    result = localctx("summarize", "nowhere.txt", "--strategy", "stream", "-m", "nowhere.gguf")
     assert result.code == 2
     assert "--strategy stream is not available yet" in result.err
-    wrong = localctx(
-        command, "nowhere.txt", *question, "--strategy", "retrieve" if not question else "condense"
-    )
-    assert (wrong.code, f"is not for {command}" in wrong.err) == (2, True)
+    for words in (["summarize", "nowhere.txt", "--strategy", "retrieve"],
+                  ["ask", "nowhere.txt", "-q", "?", "--strategy", "condense"]):  # fmt: skip
+        wrong = localctx(*words)
+        assert (wrong.code, f"is not for {words[0]}" in wrong.err) == (2, True)
     compared = localctx("bench", "faithfulness", "--strategy", "stream")
     assert (compared.code, "--strategy" in compared.err) == (2, True)
 

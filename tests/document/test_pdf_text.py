@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from localctx.document.pdf_clean import clean_text, fold_title
 from localctx.document.pdf_headings import HeadingSizes, locate_titles
 from localctx.document.pdf_layout import PlacedLine, flow
-from localctx.document.pdf_quality import GOOD_ENOUGH, text_quality
+from localctx.document.pdf_quality import GOOD_ENOUGH, count_case_jumps, count_characters, text_quality
 
 PROSE = (
     "Fellow citizens of the Senate and House of Representatives, it is with great satisfaction that I meet "
@@ -101,6 +103,18 @@ def test_noise_gets_a_second_opinion(text: str) -> None:
 @given(st.text(st.characters(codec=None), max_size=300))
 def test_quality_is_a_share(text: str) -> None:
     assert 0.0 <= text_quality(text) <= 1.0
+
+
+@given(st.one_of(st.text(st.characters(codec="ascii")), st.text(min_size=150, max_size=300)))
+def test_quick_counts_are_exact(text: str) -> None:
+    assert count_characters(text) == Counter(text)
+    ascii_text = text.encode("ascii", "replace").decode("ascii")
+    assert count_case_jumps(ascii_text) == len(re.findall("[a-z][A-Z]", ascii_text))
+
+
+def test_many_different_characters_are_counted() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x4F00))) * 2
+    assert count_characters(text) == Counter(text)
 
 
 def column(*lines: str, left: float = 50.0, top: float = 700.0, size: float = 10.0) -> list[PlacedLine]:

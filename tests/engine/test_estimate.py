@@ -190,3 +190,11 @@ def test_a_million_tokens_are_refused_under_an_address_space_limit(header: gguf.
     )
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (1, "", 1)
     assert "KV cache 122 GiB" in done.stdout
+
+
+def test_rows_of_logits_are_counted(tiny_model_path: Path) -> None:
+    header = gguf.open_model(tiny_model_path)
+    n_vocab = header.array_length("tokenizer.ggml.tokens")
+    few, many = (estimate(header, 512, ContextSettings(n_outputs=n)) for n in (0, 4096))
+    assert many.compute_bytes - few.compute_bytes > 4095 * n_vocab * 4
+    assert many.kv_bytes == few.kv_bytes

@@ -431,7 +431,7 @@ def _fail(*_: object, **__: object) -> None:
         ("localctx.engine.llama.LlamaVocab", "llama_model_free"),
         ("localctx.engine.llama.ContentTokenizer", "llama_model_free"),
         ("localctx.engine.llama_context.LlamaDecoder", "llama_free"),
-        ("localctx.engine.llama_context._rope_in_force", "llama_free"),
+        ("localctx.engine.llama_context.rope_in_force", "llama_free"),
     ],
 )
 def test_what_fails_half_way_is_freed(

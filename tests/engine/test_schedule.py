@@ -219,3 +219,40 @@ def test_common_prefix() -> None:
         1,
         3,
     ]
+
+
+# --- adopted tokens ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_adopted_tokens_are_not_evaluated_again(reuse: bool) -> None:
+    scheduler = Scheduler(64, 2, reuse=reuse)
+    scheduler.submit(0, Work(np.arange(10, dtype=np.int32), 4))
+    scheduler.start()
+    scheduler.adopt(np.arange(30, dtype=np.int32))
+    assert scheduler.is_idle
+    assert (scheduler.n_free_cells, list(scheduler.held)) == (34, list(range(30)))
+    scheduler.submit(1, Work(np.arange(35, dtype=np.int32), 4))
+    (start,) = scheduler.start()
+    assert (start.sequence, start.n_reused) == (0, 30)
+    assert not [edit for edit in start.edits if isinstance(edit, Drop) and edit.sequence == 0]
+    (piece,) = scheduler.next_batch(100)
+    assert (piece.start, list(piece.tokens)) == (30, [30, 31, 32, 33, 34])
+
+
+@pytest.mark.parametrize(("n_same", "n_reused"), [(30, 0), (12, 0)])
+def test_without_reuse_only_the_whole_of_them_goes_on_and_once(n_same: int, n_reused: int) -> None:
+    scheduler = Scheduler(64, 1, reuse=False)
+    prompt = np.array([*range(n_same), *range(90, 99)], np.int32)
+    scheduler.adopt(np.arange(30, dtype=np.int32))
+    for number, wanted in enumerate([30 if n_same == 30 else 0, n_reused]):
+        scheduler.submit(number, Work(prompt, 2))
+        (start,) = scheduler.start()
+        assert start.n_reused == wanted
+        scheduler.advance(scheduler.next_batch(100))
+        scheduler.finish(0)
+
+
+def test_more_tokens_than_cells_cannot_be_adopted() -> None:
+    with pytest.raises(ValueError, match="65 cells wanted"):
+        Scheduler(64, 1).adopt(np.arange(65, dtype=np.int32))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from engine.conftest import ask, check_buffers, collect, text_of
+from engine.kv_tools import logits_after, prefill
+from engine.tiny_gguf import TRAINING_TEXT
 
+from localctx._native import Run, encode
 from localctx.engine.llama import LlamaModel, open_model
+from localctx.kv import KVPart, PrefillPolicy
+from localctx.values import Request, Sampling
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -46,3 +53,29 @@ def test_greedy_answers_are_the_same_alone_side_by_side_and_on_a_reused_prefix(s
     assert {pieces[-1].finish_reason for pieces in alone} <= {"stop", "length"}
     one.close()
     two.close()
+
+
+def test_greedy_text_from_stored_kv_is_that_of_kv_never_exported(smollm2: LlamaModel) -> None:
+    """64 tokens; they may part where the two best logits are closer than 0.05."""
+    prompt = ask(smollm2, TRAINING_TEXT * 2 + "Tell me about the harbour.", max_tokens=64).prompt
+    (start, end) = prompt.content[-1]
+    prefix, body, tail = (list(prompt.tokens[a:b]) for a, b in ((0, start), (start, end), (end, None)))
+    request = Request(prompt, Sampling(max_tokens=64))
+    context = smollm2.open_kv_context(1024, n_outputs=8)
+    fresh = collect(smollm2.open_context(1024), [request])[0]
+    chunks = prefill(context, prefix, body, PrefillPolicy("window", 4096))
+    runs = [Run(encode(chunk.state, 0, chunk.n_tokens, chunk.rope, "f16")) for chunk in chunks]
+    assert sum(run.n_tokens for run in runs) == len(body)
+    parts = [
+        KVPart(run, 0, run.n_tokens, start + chunk.first) for run, chunk in zip(runs, chunks, strict=True)
+    ]
+    held = [*prefix, *body]
+    assert context.place(held, parts) == len(prefix)
+    stored = collect(context, [request])[0]
+    assert stored[-1].n_evaluated == len(tail)
+    if text_of(stored) != text_of(fresh):
+        both = zip(text_of(stored), text_of(fresh), strict=False)
+        same = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both))
+        context.place(held, ())
+        best = np.sort(logits_after(context, [*tail, *smollm2.tokenize(same)])[-1])[-2:]
+        assert best[1] - best[0] < 0.05

@@ -199,7 +199,7 @@ def write_tiny_gguf(
     writer.add_rope_dimension_count(shape.n_embd // shape.n_head)
     writer.add_rope_freq_base(rope_freq_base)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    _add_vocabulary(writer, vocabulary, template)
+    write_vocabulary(writer, vocabulary, template)
     for name, tensor in _weights(shape, len(vocabulary.tokens), architecture, script, seed).items():
         kind = weight_type if name.startswith("blk.") and tensor.ndim > 1 else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
@@ -210,7 +210,8 @@ def write_tiny_gguf(
     return path
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary, template: str | None) -> None:
+def write_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary, template: str | None) -> None:
+    """Add the tokenizer and the template to a file that is being written."""
     writer.add_tokenizer_model(vocabulary.model)
     writer.add_tokenizer_pre("smollm" if vocabulary.model == "gpt2" else "default")
     writer.add_token_list(vocabulary.tokens)

@@ -52,7 +52,8 @@ def test_any_other_rewrite_is_not(rewrite: str, finish_reason: str) -> None:
 
 def test_the_key_sentence_is_cited_where_it_stands(book: Document) -> None:
     reading = Reading(book)
-    assert "".join(block.text for block in reading.read(lambda text, first: list(text.split()))) == CHAPTERS
+    blocks = reading.read(lambda text, first: [0] * len(text.split()))
+    assert "".join(block.text for block in blocks) == CHAPTERS
     sections = []
     for part in cut_parts([reading], 40):
         found = key_point(part, None)
@@ -65,7 +66,7 @@ def test_the_key_sentence_is_cited_where_it_stands(book: Document) -> None:
 
 def test_parts_cover_the_document_once(book: Document) -> None:
     reading = Reading(book)
-    for _ in reading.read(lambda text, first: list(text.split())):
+    for _ in reading.read(lambda text, first: [0] * len(text.split())):
         pass
     for size in (1, 10, 30, 1000):
         parts = cut_parts([reading], size)

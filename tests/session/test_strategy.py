@@ -26,6 +26,14 @@ def test_summarize_falls_back_to_parts(needed: int, strategy: str) -> None:
     assert choose_summarize("auto", needed, 4096).strategy == strategy
 
 
+def test_kept_kv_answers_by_itself_only_where_the_document_does_not_fit() -> None:
+    assert choose_ask("auto", 4096, 4096, "indexed").strategy == "exact"
+    choice = choose_ask("auto", 4097, 4096, "indexed")
+    assert (choice.strategy, "indexed" in choice.why) == ("stream", True)
+    assert choose_ask("retrieve", 4097, 4096, "indexed").strategy == "retrieve"
+    assert choose_ask("stream", 10, 4096).strategy == "stream"
+
+
 def test_what_is_asked_for_is_taken() -> None:
     assert choose_ask("retrieve", 10, 4096).strategy == "retrieve"
     assert choose_summarize("condense", 10, 4096).strategy == "condense"
@@ -39,7 +47,6 @@ def test_exact_that_does_not_fit_names_both_sizes() -> None:
 @pytest.mark.parametrize(
     ("strategy", "command", "error"),
     [
-        ("stream", "ask", NotYetAvailable),
         ("stream", "summarize", NotYetAvailable),
         ("map-reduce", "ask", UsageError),
         ("retrieve", "summarize", UsageError),

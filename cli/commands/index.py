@@ -1,0 +1,117 @@
+"""`localctx index`: prefill documents into the store now, or in the background."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from localctx.errors import UsageError
+
+from ..options import Files, LaterOptions, OutputOptions, RunOptions, as_words, with_options
+
+if TYPE_CHECKING:
+    from localctx.session.indexing import Indexed
+
+    from ..running import Job
+
+__all__ = ["register"]
+
+Pages = Annotated[
+    str | None, typer.Option("--pages", metavar="A-B", help="Only these pages of a paged file.")
+]
+Background = Annotated[
+    bool, typer.Option("--background", help="Go on without the terminal; localctx store ls shows how far.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("index")(with_options(index))
+
+
+def index(
+    files: Files,
+    run: RunOptions,
+    later: LaterOptions,
+    output: OutputOptions,
+    background: Background = False,
+    pages: Pages = None,
+) -> None:
+    """Prefill documents into the store, so that questions restore what they need."""
+    from ..running import Job, check
+
+    later.refuse_given()
+    job = Job("index", files, run, output, pages)
+    check(job)
+    if background:
+        _detach(job)
+    else:
+        _index(job)
+
+
+def _index(job: Job) -> None:
+    """Prefill, and say what was done."""
+    from localctx.api import closing_events
+    from localctx.session.indexing import Indexed, index_documents
+    from localctx.session.strategy import Choice
+
+    from ..running import prepared, shortcomings
+    from ..terminal import note, print_json
+
+    done: Indexed | None = None
+    with prepared(job, lambda requested, n_tokens, limit: Choice("stream", "into the store")) as ready:
+        verb = index_documents(ready.opened.documents, ready.model, ready.settings, ready.reporter.progress)
+        with closing_events(verb) as events:
+            for event in events:
+                if isinstance(event, Indexed):
+                    done = event
+                else:
+                    ready.reporter.event(event)
+    if done is not None and job.output.json:
+        print_json(done.to_json(ready.opened.warnings))
+    elif done is not None:
+        _print(done)
+    problem = shortcomings(ready.opened, was_cancelled=done is None or done.was_cancelled)
+    if problem is not None and job.output.json and done is not None:
+        note(f"localctx: {problem.message}")
+        raise typer.Exit(problem.exit_code)
+    if problem is not None:
+        raise problem
+
+
+def _print(done: Indexed) -> None:
+    """A line a document."""
+    from ..render import size
+    from ..terminal import print_line
+
+    for row in done.documents:
+        rate = f", {row.tokens_per_s:,.0f} tokens/s" if row.tokens_evaluated else ""
+        print_line(
+            f"{row.source}: {row.tokens_stored:,} of {row.tokens_total:,} tokens stored "
+            f"({row.tokens_stored_before:,} before, {row.tokens_evaluated:,} evaluated{rate}), "
+            f"{size(row.size_bytes)} as {row.codec}, policy {row.policy}"
+        )
+
+
+def _detach(job: Job) -> None:
+    """Start the same command as a process of its own."""
+    from localctx.api import choose_model, store_root
+
+    from ..background import start
+    from ..terminal import print_json, print_line
+
+    if "-" in job.files:
+        raise UsageError("--background cannot read standard input", "name a file")
+    settings, _ = choose_model(job.run.flags(), job.run.config)
+    root = store_root(settings)
+    if root is None:
+        raise UsageError("--background with --store off keeps nothing", "leave one of them out")
+    pages = ["--pages", job.pages] if job.pages else []
+    words = ["index", *as_words(job.run), *as_words(job.output), *pages, "--", *job.files]
+    pid, log = start(words, root / "jobs")
+    if job.output.json:
+        print_json({"schema": "localctx.job/1", "pid": pid, "log": str(log)})
+    else:
+        print_line(f"indexing in the background, process {pid}; log: {log}")
+        print_line("localctx store ls shows how far it is; kill stops it, what is stored stays")

@@ -1,0 +1,258 @@
+"""The store as its commands see it: KV documents and converted texts, found by file or by key."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from localctx.document.cache import CacheUnusable, KeptText, TextCache, full_name
+from localctx.errors import LocalctxError, UsageError
+from localctx.private_files import default_root
+from localctx.store import KVStore, StoredDocument, StoreUnusable
+
+from .render import size
+from .terminal import note
+
+__all__ = ["Found", "Stored", "facts_of_document", "facts_of_text", "line_of_document", "line_of_text"]
+
+KEY = re.compile(r"[0-9a-f]{6,32}", re.ASCII)
+SHOWN_KEY = 10
+"""Characters of a key in a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a FILE or KEY means."""
+
+    documents: list[StoredDocument]
+    texts: list[KeptText]
+
+
+class Stored:
+    """What is kept under the root that the setting `store` names. Raises UsageError for `off`.
+
+    A store of KV is not made by looking.
+    """
+
+    def __init__(self, setting: str | None) -> None:
+        if setting == "off":
+            raise UsageError("the store is off", "--store DIR names one")
+        self.root = default_root() if setting is None else Path(setting).absolute()
+        self._kv: KVStore | None = None
+        self._failure: StoreUnusable | None = None
+        if os.path.lexists(self.root / "kv" / "catalogue.sqlite3"):
+            try:
+                self._kv = KVStore.open(self.root, warn=lambda text: note(f"warning: {text}"), create=False)
+            except StoreUnusable as error:
+                self._failure = error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._kv is not None:
+            self._kv.close()
+
+    @property
+    def kv(self) -> KVStore | None:
+        """The open store of KV; None where there is none. Raises StoreUnusable where it cannot be opened."""
+        if self._failure is not None:
+            raise self._failure
+        return self._kv
+
+    @property
+    def documents(self) -> list[StoredDocument]:
+        """Documents with KV, the last used first. Raises StoreUnusable."""
+        return self.kv.documents() if self.kv is not None else []
+
+    @property
+    def texts(self) -> list[KeptText]:
+        """Converted texts, the last used first."""
+        cache = self._cache()
+        return cache.entries() if cache is not None else []
+
+    def _cache(self) -> TextCache | None:
+        """The converted texts; None where there are none, or the folder is not this user's."""
+        if not (self.root / "text").is_dir():
+            return None
+        with contextlib.suppress(CacheUnusable):
+            return TextCache(self.root)
+        return None
+
+    def making_kv(self) -> KVStore:
+        """The store of KV, made where there is none."""
+        kv = self.kv
+        if kv is None:
+            kv = self._kv = KVStore.open(self.root)
+        return kv
+
+    def find(self, target: str) -> Found:
+        """What a file or key means: by key, by the file's place, by its content.
+
+        Raises UsageError where nothing is found, or a key's beginning means several documents.
+        """
+        documents, texts = self.documents, self.texts
+        if KEY.fullmatch(target):
+            found = Found(
+                [document for document in documents if document.key.startswith(target)],
+                [text for text in texts if text.key.startswith(target)],
+            )
+            if len(found.documents) + len(found.texts) > 1:
+                raise UsageError(f"several keys begin with {target}", "give more of the key")
+            if found.documents or found.texts:
+                return found
+        place = full_name(target)
+        text_key, content_hash = hashes_of(target)
+        mine = [text for text in texts if text.path == place or text.key == text_key]
+        hashes = {content_hash, *(text.content_hash for text in mine)} - {None}
+        found = Found(
+            [d for d in documents if d.identity.path == place or d.identity.text_hash in hashes], mine
+        )
+        if not (found.documents or found.texts):
+            raise UsageError(f"nothing of {target} is stored", "localctx store ls lists what is")
+        return found
+
+    def one_document(self, target: str) -> StoredDocument:
+        """The one document with KV that is meant. Raises UsageError for none and for several."""
+        documents = self.find(target).documents
+        if len(documents) != 1:
+            what = "no KV" if not documents else f"KV of {len(documents)} models or policies"
+            raise UsageError(f"{target}: {what} is stored", "localctx store ls shows the keys")
+        return documents[0]
+
+    def remove(self, targets: Sequence[str]) -> tuple[int, int, int]:
+        """Remove documents, and texts that no other document has; (documents, texts, bytes) that went."""
+        found = [self.find(target) for target in targets]
+        documents = {document.key: document for one in found for document in one.documents}
+        texts = {text.key: text for one in found for text in one.texts}
+        needed = {d.identity.text_hash for d in self.documents if d.key not in documents}
+        gone = {document.identity.text_hash for document in documents.values()} - needed
+        texts |= {text.key: text for text in self.texts if text.content_hash in gone}
+        freed_bytes = sum(self._kv.remove(key) for key in documents) if self._kv is not None else 0
+        cache = self._cache()
+        freed_bytes += sum(cache.remove(key) for key in texts) if cache is not None else 0
+        return len(documents), len(texts), freed_bytes
+
+    def remove_all(self) -> tuple[int, int, int]:
+        """Remove everything, also a store of another version or one that is damaged."""
+        n_documents, n_texts, freed_bytes = 0, len(self.texts), 0
+        if self._kv is not None:
+            n_documents = len(self.documents)
+            freed_bytes = self._kv.clear()
+        elif self._failure is not None:
+            freed_bytes = KVStore.erase(self.root)
+        cache = self._cache()
+        return n_documents, n_texts, freed_bytes + (cache.clear() if cache is not None else 0)
+
+    def facts(self) -> dict[str, Any]:
+        """Everything for a program."""
+        return {
+            "path": str(self.root),
+            "size_bytes": self._kv.size_bytes if self._kv is not None else 0,
+            "limit_bytes": self._kv.limit_bytes if self._kv is not None else None,
+            "read_only": self._kv is not None and self._kv.is_read_only,
+            "documents": [facts_of_document(document) for document in self.documents],
+            "texts": [facts_of_text(text) for text in self.texts],
+        }
+
+    def total(self) -> str:
+        """The last line of a list."""
+        texts = self.texts
+        words = f"{len(texts):,} converted texts, {size(sum(text.size_bytes for text in texts))}"
+        if self._kv is None:
+            return f"no KV is stored; {words}; in {self.root}"
+        only = ", can only be read" if self._kv.is_read_only else ""
+        return (
+            f"{len(self.documents):,} documents with KV, {size(self._kv.size_bytes)} of at most "
+            f"{size(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
+        )
+
+
+def hashes_of(target: str) -> tuple[str | None, str | None]:
+    """(key of the file's conversion, hash of its content as text); None where there is no such file."""
+    from localctx.document.events import Options
+    from localctx.document.limits import Limits
+    from localctx.document.opening import Reading
+    from localctx.document.source import open_path
+    from localctx.document.text_file import TextScan
+
+    try:
+        with closing(open_path(target)) as source:
+            key = Reading(source, Options(None, None, None, Limits(), None, None)).key()
+            return key, TextScan(source.file).content_hash
+    except (
+        LocalctxError,
+        OSError,
+        ValueError,
+    ):  # no file any more, or none that can be read: its name remains
+        return None, None
+
+
+def facts_of_document(document: StoredDocument) -> dict[str, Any]:
+    """A document with KV for a program."""
+    identity = document.identity
+    return {
+        "key": document.key,
+        "name": identity.name,
+        "path": identity.path,
+        "model": identity.model,
+        "fingerprint": identity.space.model,
+        "rope": identity.space.rope,
+        "policy": identity.policy.kind,
+        "window": identity.policy.window if identity.policy.kind in ("window", "lazy") else None,
+        "text_hash": identity.text_hash,
+        "tokens_total": identity.n_tokens,
+        "tokens_stored": document.n_tokens_stored,
+        "share_stored": round(document.share_stored, 4),
+        "runs": document.n_runs,
+        "codecs": list(document.codecs),
+        "size_bytes": document.size_bytes,
+        "created": document.created,
+        "last_used": document.last_used,
+    }
+
+
+def facts_of_text(text: KeptText) -> dict[str, Any]:
+    """A converted text for a program."""
+    return {
+        "key": text.key,
+        "path": text.path,
+        "format": text.format,
+        "text_hash": text.content_hash,
+        "size_bytes": text.size_bytes,
+        "last_used": text.last_used,
+    }
+
+
+def line_of_document(document: StoredDocument) -> str:
+    """A document with KV in a list."""
+    identity = document.identity
+    policy = identity.policy.kind + (
+        f" {identity.policy.window:,}" if identity.policy.kind == "window" else ""
+    )
+    return (
+        f"{document.key[:SHOWN_KEY]}  {identity.name}  {identity.n_tokens:,} tokens, "
+        f"{document.share_stored:.0%} stored, {size(document.size_bytes)} {'+'.join(document.codecs)}  "
+        f"{identity.model or identity.space.model[:SHOWN_KEY]}, {policy}  {_time(document.last_used)}"
+    )
+
+
+def line_of_text(text: KeptText) -> str:
+    """A converted text in a list."""
+    name = text.path or "(unknown name)"
+    what = f"text of {text.format}, {size(text.size_bytes)}"
+    return f"{text.key[:SHOWN_KEY]}  {name}  {what}  {_time(text.last_used)}"
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

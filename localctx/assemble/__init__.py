@@ -1,0 +1,32 @@
+"""chosen pieces + budget → `Layout` → a filled context. Does not know where scores came from.
+
+`layout` is pure: what stands where, and what of it is restored or evaluated. `apply` is the one mutator.
+"""
+
+from __future__ import annotations
+
+from localctx.assemble.apply import RunOf, apply
+from localctx.assemble.layout import (
+    Budget,
+    Layout,
+    NewTokens,
+    Piece,
+    StoredTokens,
+    Stretch,
+    lay_out,
+)
+from localctx.assemble.refresh import RefreshCandidate, pick_refresh
+
+__all__ = [
+    "Budget",
+    "Layout",
+    "NewTokens",
+    "Piece",
+    "RefreshCandidate",
+    "RunOf",
+    "StoredTokens",
+    "Stretch",
+    "apply",
+    "lay_out",
+    "pick_refresh",
+]

@@ -1,0 +1,153 @@
+"""A context whose KV can be taken out, moved and put back (kv.KVContext), on llama.cpp.
+
+Knows no files and no codecs: KV goes out as states and comes back as parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from localctx._native import Rope, State
+from localctx.engine.batch_context import Stopped
+from localctx.engine.llama_context import LlamaContext, Owner
+from localctx.engine.new_context import ContextSizes
+from localctx.engine.prefill import chunk_tokens, plan_prefill, unit_groups
+from localctx.engine.rope import RopeTable
+from localctx.engine.streaming import Delivery, last_rows, stream_steps, stream_units
+from localctx.engine.working_set import WorkingSet, composed
+from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy
+from localctx.values import Progress
+
+_MAX_SPARE = 16
+
+__all__ = ["LlamaKVContext", "n_spare"]
+
+
+def n_spare(n_batch: int) -> int:
+    """Sequence ids that a context keeps to itself: as many as runs fit a batch, for independent units."""
+    return min(_MAX_SPARE, max(1, n_batch // RUN_TOKENS))
+
+
+class LlamaKVContext(LlamaContext):
+    """A kv.KVContext. It keeps sequence ids to itself for exports, gaps and independent units."""
+
+    def __init__(
+        self,
+        lib: Any,
+        model: Owner,
+        sizes: ContextSizes,
+        table: RopeTable,
+        notices: tuple[str, ...] = (),
+    ) -> None:
+        """`table` is the rotation in such a context; `like` must be set before anything else is called.
+
+        Raises ModelError with llama.cpp's reason.
+        """
+        self.rope_table = Rope(table.frequencies, table.head_dim, neox=table.neox, magnitude=table.magnitude)
+        super().__init__(lib, model, sizes, notices)
+        self.like: State
+
+    @property
+    def n_positions(self) -> int:
+        """Positions that the model can take."""
+        return max(self._model.info.n_ctx_train, self.n_ctx_effective)
+
+    @property
+    def host_memory(self) -> str:
+        """What KV is exported to: "page-locked" or "plain memory"."""
+        return self.cells.buffers.kind
+
+    @property
+    def _spares(self) -> range:
+        return range(self.sizes.n_seq, self.sizes.n_ids)
+
+    def stream(
+        self,
+        prefix: Sequence[int],
+        tokens: Sequence[int],
+        policy: PrefillPolicy,
+        on_chunk: OnChunk,
+        *,
+        first: int = 0,
+        left: Sequence[KVPart] = (),
+        units: Sequence[int] = (),
+        on_progress: Progress | None = None,
+    ) -> int:
+        """See kv.KVContext. `units`: where the independent units start (each of them is a chunk, or several
+        when it is long), else every run is one; on_progress counts tokens that went to on_chunk.
+
+        lazy: `left` may hold what is stored of first's own segment of `window` tokens; the segment before it
+        is evaluated for it, and not handed out. Raises UsageError when the working set does not fit,
+        ValueError for `first`, `left` or `units` that the policy cannot start from.
+        """
+        if first >= len(tokens):
+            return 0
+        n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx, self._model.n_batch)
+        wanted = np.array(tokens, np.int32)
+        deliver = Delivery(on_chunk, self.rope_table, len(tokens) - first, on_progress)
+        work: Callable[[WorkingSet], None]
+        if policy.kind == "independent":
+            most = min(n_chunk, self._model.n_batch)
+            groups = list(unit_groups(units, len(tokens), first, most, len(self._spares)))
+            work = partial(stream_units, tokens=wanted, groups=groups, n_chunk=n_chunk, deliver=deliver)
+        else:
+            n_left = sum(part.n_tokens for part in left)
+            n_positions = self.n_positions - len(prefix)
+            plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
+            parts = last_rows(left, first - plan.left_from)
+            work = partial(stream_steps, tokens=wanted, plan=plan, left=parts, deliver=deliver)
+        with self._emptied():
+            working = WorkingSet(self.cells, self, self.rope_table, self.like, self._spares)
+            with suppress(Stopped):  # what was complete is delivered
+                working.begin(np.array(prefix, np.int32))
+                work(working)
+            self._empty()
+        return working.n_evaluated
+
+    def place(self, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+        """See kv.KVContext. Cancelling leaves the cache empty."""
+        ordered = sorted((part for part in parts if part.n_tokens), key=lambda part: part.position)
+        gaps = _gaps(ordered, len(tokens))
+        n_evaluated = 0
+        with suppress(Stopped), self._refilled(tokens) as wanted:
+            if ordered:
+                positions = np.concatenate(
+                    [np.arange(part.position, part.position + part.n_tokens) for part in ordered]
+                ).astype(np.int32)
+                self.cells.restore(0, composed(self.cells, self.like, ordered, positions, self.rope_table))
+            n_shared, spare = 0, self._spares[0]
+            for start, end in gaps:
+                is_last = end == len(wanted)
+                if not is_last:
+                    self.cells.copy(0, spare, n_shared, start)
+                    n_shared = end
+                self.run_tokens(0 if is_last else spare, start, wanted[start:end])
+                n_evaluated += end - start
+                if not is_last:
+                    self.cells.copy(spare, 0, start, end)
+            self.cells.drop(spare)
+        return n_evaluated
+
+
+def _gaps(parts: Sequence[KVPart], n_tokens: int) -> list[tuple[int, int]]:
+    """The ranges of [0, n_tokens) that no part covers. Raises ValueError for parts that overlap or stand
+    outside, or take rows that their source does not have.
+    """
+    gaps, at = [], 0
+    for part in parts:
+        end = part.position + part.n_tokens
+        if part.position < at or end > n_tokens:
+            raise ValueError(f"a part at [{part.position}, {end}), others up to {at}, {n_tokens} tokens")
+        if part.first < 0 or part.first + part.n_tokens > part.source.n_tokens:
+            raise ValueError(f"rows [{part.first}, {part.first + part.n_tokens}) of {part.source.n_tokens}")
+        if part.position > at:
+            gaps.append((at, part.position))
+        at = end
+    if at < n_tokens:
+        gaps.append((at, n_tokens))
+    return gaps

@@ -1,0 +1,160 @@
+"""The cells a streaming prefill works in: [prefix | local tokens], positions that grow, and are taken back.
+
+Sequence 0 holds it all; spare sequences lend their ids to what is exported. Tokens are counted from the
+stream's start, token t stands at position base + t. Knows no policy: plans come from prefill.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from localctx._native import Rope, State, compose, state_size
+from localctx.engine.llama_state import CellStates
+from localctx.engine.schedule import Slice
+from localctx.kv import KVPart
+
+__all__ = ["Evaluator", "WorkingSet", "composed"]
+
+
+class Evaluator(Protocol):
+    """What computes; both raise when stopped."""
+
+    def run_batch(self, batch: Sequence[Slice]) -> None:
+        """Evaluate slices that fit one batch."""
+
+    def run_tokens(self, sequence: int, position: int, tokens: NDArray[np.int32]) -> None:
+        """Evaluate tokens of one sequence from `position` on, in as many batches as it takes."""
+
+
+_MAIN = 0
+
+
+def composed(
+    cells: CellStates,
+    like: State,
+    parts: Sequence[KVPart],
+    positions: NDArray[np.int32],
+    rope: Rope,
+) -> NDArray[np.uint8]:
+    """A blob of the parts' rows, in order, at `positions`; in a buffer on loan."""
+    out = cells.buffers.lend(state_size(like, len(positions)))
+    return compose(
+        like, [(part.source, part.first, part.n_tokens) for part in parts], positions, rope, out=out
+    )
+
+
+class WorkingSet:
+    """One stream's cells. The sequences it uses must be empty before, and are dropped by the caller after."""
+
+    def __init__(
+        self,
+        cells: CellStates,
+        evaluator: Evaluator,
+        rope: Rope,
+        like: State,
+        spares: Sequence[int],
+    ) -> None:
+        """`like`: any state of this context · `spares`: sequences that may be used."""
+        self._cells = cells
+        self._evaluator = evaluator
+        self._rope = rope
+        self._like = like
+        self._spares = spares
+        self._prefix: State | None = None
+        self._n_prefix = 0
+        self._start = self._end = 0  # the local tokens held
+        self._base = 0
+        self.n_evaluated = 0
+        self.n_moved = 0
+
+    def begin(self, prefix: NDArray[np.int32]) -> None:
+        """Evaluate the prefix at positions 0, 1 …"""
+        self._evaluator.run_tokens(_MAIN, 0, prefix)
+        self.n_evaluated += len(prefix)
+        self._n_prefix = self._base = len(prefix)
+        if len(prefix):
+            self._prefix = State(self._cells.export(_MAIN))
+
+    def begin_anew(self, token: int, base: int) -> None:
+        """Forget the local tokens; the next one is `token`, token t stands behind the prefix at base + t."""
+        if self._end > self._start:
+            self._cells.drop(_MAIN, self._n_prefix)
+        self._start = self._end = token
+        self._base = self._n_prefix + base
+
+    def move(self, base: int) -> None:
+        """Let token t stand behind the prefix at base + t, those that are held too."""
+        if self._n_prefix + base != self._base:
+            held = self._held()
+            self._base = self._n_prefix + base
+            self._compose(held)
+            self.n_moved += 1
+
+    def keep_from(self, token: int) -> None:
+        """Evict the local tokens before `token`; positions stay as they are."""
+        if token > self._start:
+            self._cells.drop(_MAIN, self._base + self._start, self._base + min(token, self._end))
+            self._start = token
+
+    def append(self, parts: Sequence[KVPart]) -> None:
+        """Put stored KV of the next tokens behind what is held."""
+        n_tokens = sum(part.n_tokens for part in parts)
+        if not n_tokens:
+            return
+        self._compose([*self._held(), *parts])
+        self._end += n_tokens
+
+    def evaluate(self, tokens: NDArray[np.int32]) -> None:
+        """Evaluate the next tokens."""
+        self._evaluator.run_tokens(_MAIN, self._base + self._end, tokens)
+        self.n_evaluated += len(tokens)
+        self._end += len(tokens)
+
+    def export(self, start: int, end: int) -> State:
+        """The KV of tokens [start, end), which are held."""
+        spare = self._spares[0]
+        self._cells.copy(_MAIN, spare, self._base + start, self._base + end)
+        try:
+            return State(self._cells.export(spare))
+        finally:
+            self._cells.drop(spare)
+
+    def evaluate_units(self, units: Sequence[NDArray[np.int32]]) -> list[State]:
+        """Evaluate several units in one batch, each behind the prefix alone."""
+        used = self._spares[: len(units)]
+        slices = []
+        for sequence, unit in zip(used, units, strict=True):
+            self._cells.copy(_MAIN, sequence, 0, self._n_prefix)
+            slices.append(Slice(sequence, self._n_prefix, unit, sample=False))
+        try:
+            self._evaluator.run_batch(slices)
+            self.n_evaluated += sum(len(unit) for unit in units)
+            states = []
+            for sequence in used:
+                self._cells.drop(sequence, 0, self._n_prefix)
+                states.append(State(self._cells.export(sequence)))
+            return states
+        finally:
+            for sequence in used:
+                self._cells.drop(sequence)
+
+    def _held(self) -> list[KVPart]:
+        """The local tokens' KV as one part."""
+        if self._end == self._start:
+            return []
+        state = self.export(self._start, self._end)
+        return [KVPart(state, 0, state.n_tokens, 0)]
+
+    def _compose(self, local: Sequence[KVPart]) -> None:
+        """Sequence 0 becomes the prefix, as it was evaluated, and these rows of the tokens that are held."""
+        first = [] if self._prefix is None else [KVPart(self._prefix, 0, self._n_prefix, 0)]
+        start = self._base + self._start
+        end = start + sum(part.n_tokens for part in local)
+        positions = np.concatenate([np.arange(self._n_prefix), np.arange(start, end)]).astype(np.int32)
+        if len(positions):
+            blob = composed(self._cells, self._like, [*first, *local], positions, self._rope)
+            self._cells.restore(_MAIN, blob)

@@ -1,0 +1,112 @@
+"""Values and protocols of KV that cross folders: how it was made, where it may stand, how it is put back.
+
+Keys are kept un-rotated, so that a token's KV can stand at any position. A document is one token stream;
+its KV comes in runs of RUN_TOKENS tokens, the last one shorter. No I/O, no third-party imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from localctx.values import Context, Progress
+
+if TYPE_CHECKING:
+    from localctx._native import Rope, Run, State
+
+__all__ = ["RUN_TOKENS", "KVChunk", "KVContext", "KVPart", "KVSource", "KVSpace", "OnChunk", "PrefillPolicy"]
+
+RUN_TOKENS = 128
+"""Tokens of one stored run: the group over which a key channel shares its scale."""
+
+PolicyKind: TypeAlias = Literal["exact", "window", "independent", "lazy"]
+KVSource: TypeAlias = "Run | State"
+"""Rows of KV of consecutive tokens: encoded and un-rotated (Run), or as llama.cpp exported them (State)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillPolicy:
+    """What a token attends to while its document is prefilled; the sinks (the prefix) always are.
+
+    exact: everything before it · window: the last `window` tokens, evicted in whole runs · independent: its
+    own block only · lazy: at least `window` tokens to its left, the stream beginning anew at multiples of
+    `window` (so that one passage can be prefilled alone).
+    """
+
+    kind: PolicyKind = "window"
+    window: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class KVSpace:
+    """All that stored KV depends on beside the document's own tokens and the policy.
+
+    model: its fingerprint · rope: the rotary settings in force, in one canonical line · prefix: the tokens
+    that stand before every document (the attention sinks).
+    """
+
+    model: str
+    rope: str
+    prefix: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KVChunk:
+    """KV just computed: tokens [first, first + n_tokens) of the stream are the rows of `state`, in order."""
+
+    first: int
+    n_tokens: int
+    state: State
+    rope: Rope
+
+
+OnChunk: TypeAlias = Callable[[KVChunk], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KVPart:
+    """Rows [first, first + n_tokens) of `source`, to stand at `position` and the positions after it."""
+
+    source: KVSource
+    first: int
+    n_tokens: int
+    position: int
+
+
+class KVContext(Context, Protocol):
+    """A Context whose KV can be taken out, moved and put back."""
+
+    @property
+    def rope_table(self) -> Rope:
+        """The rotation of this context's keys."""
+
+    def stream(
+        self,
+        prefix: Sequence[int],
+        tokens: Sequence[int],
+        policy: PrefillPolicy,
+        on_chunk: OnChunk,
+        *,
+        first: int = 0,
+        left: Sequence[KVPart] = (),
+        units: Sequence[int] = (),
+        on_progress: Progress | None = None,
+    ) -> int:
+        """Prefill tokens[first:] chunk by chunk behind the prefix, with a bounded working set.
+
+        `first` is a multiple of RUN_TOKENS; `left` holds the KV of the tokens just before it that the policy
+        wants attended (positions are ignored: the parts stand behind the prefix in order). `units` are the
+        first tokens of independent units; without them every run is one. Each chunk goes to `on_chunk` (in
+        order; whole runs, except at the end) while nothing else runs. Returns the number of tokens evaluated.
+        Cancelling ends it after the last complete chunk; the context is empty afterwards. Raises ModelError
+        when a step fails.
+        """
+
+    def place(self, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+        """Make the cache hold `tokens` at positions 0, 1 …: the parts' cells are put back in one go, all
+        others are evaluated in place, in order, seeing everything before them.
+
+        A generate() whose prompt begins with `tokens` then evaluates only the rest. Returns the number of
+        tokens evaluated. Raises UsageError when they do not fit, ValueError for parts that overlap.
+        """

@@ -1,0 +1,193 @@
+"""`index`: prefill documents into the store now, so that questions restore what they need.
+
+The steps: say what the documents are → cut and count → look what is stored → prefill the rest, run by run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from localctx.document import Document
+from localctx.errors import NotComposable, UsageError
+from localctx.session.announce import announce, note_others
+from localctx.session.attending import exact_stream
+from localctx.session.cache import Cache, opened_cache
+from localctx.session.encoding import Encoding
+from localctx.session.events import Event, Listener, Planned, ignore_progress
+from localctx.session.kept import Kept
+from localctx.session.opening import introduce, read_all
+from localctx.session.prefill import ensure_prefix, prefill_rest
+from localctx.session.prompts import question_task
+from localctx.session.reading import Reading
+from localctx.session.run import start
+from localctx.session.token_stream import TokenStream
+from localctx.settings import Settings
+from localctx.store import StoreUnusable
+from localctx.values import Model, ModelInfo
+
+__all__ = ["Indexed", "IndexedDocument", "index_documents"]
+
+QUESTION_TOKENS = 64
+"""Allowed for a question, when it is judged whether a document will be attended whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """What was done for one document. size_bytes: of all its stored KV."""
+
+    source: str
+    tokens_total: int
+    tokens_stored_before: int
+    tokens_evaluated: int
+    tokens_stored: int
+    size_bytes: int
+    seconds: float
+    policy: str
+    codec: str
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Evaluated tokens a second; 0 where there was nothing to do."""
+        return self.tokens_evaluated / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The end of `index`. Always the last event."""
+
+    model: ModelInfo
+    documents: tuple[IndexedDocument, ...]
+    warnings: tuple[str, ...] = ()
+    was_cancelled: bool = False
+
+    def to_json(self, more_warnings: Sequence[str] = ()) -> dict[str, Any]:
+        """The object of schema `localctx.index/1` (docs/cli.md)."""
+        rows = [
+            {**asdict(row), "seconds": round(row.seconds, 2), "tokens_per_s": round(row.tokens_per_s, 1)}
+            for row in self.documents
+        ]
+        return {
+            "schema": "localctx.index/1",
+            "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
+            "tokens_total": sum(row.tokens_total for row in self.documents),
+            "tokens_stored": sum(row.tokens_stored for row in self.documents),
+            "tokens_evaluated": sum(row.tokens_evaluated for row in self.documents),
+            "documents": rows,
+            "warnings": list(dict.fromkeys([*more_warnings, *self.warnings])),
+        }
+
+
+def index_documents(
+    documents: Sequence[Document],
+    model: Model,
+    settings: Settings,
+    listen: Listener = ignore_progress,
+    *,
+    kept: Kept | None = None,
+) -> Iterator[Event | Indexed]:
+    """Prefill the documents into the store, telling each step; the last event is Indexed.
+
+    Raises UsageError without a store, NotComposable for a model whose KV cannot be stored, StoreUnusable when
+    the store cannot be written (what was committed before stays), and what the documents raise.
+    """
+    if settings.store == "off":
+        raise UsageError("index with --store off keeps nothing", "leave --store off out")
+    run = start(documents, model, settings, listen)
+    with opened_cache(run, question_task(""), kept) as cache:
+        if isinstance(cache, str):
+            raise NotComposable(cache, "ask serves it by exact attention and by text retrieval")
+        _raise_unwritable(cache.kept)
+        yield from introduce(run)
+        read_all(run)
+        plans = [_plan(cache, reading) for reading in run.readings]
+        yield from run.unheard()
+        yield from _announce(cache, plans)
+        rows = []
+        for plan in plans:
+            rows.append(_index_one(cache, plan))
+            _raise_unwritable(cache.kept)
+            yield from run.unheard()
+        was_cancelled = any(row.tokens_stored < row.tokens_total for row in rows)
+        yield Indexed(model.info, tuple(rows), tuple(dict.fromkeys(run.warnings)), was_cancelled)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A document, its stream under the policy that will serve it, and what of it is missing."""
+
+    reading: Reading
+    stream: TokenStream
+    encoding: Encoding
+    codec: str | None
+    n_stored: int
+
+    @property
+    def n_missing(self) -> int:
+        return self.stream.n_tokens - self.n_stored
+
+
+def _plan(cache: Cache, reading: Reading) -> _Plan:
+    """Small documents are kept as `exact` wants them, all others for `stream`."""
+    run = cache.run
+    others = len(cache.prefix) + len(cache.frame.suffix) + QUESTION_TOKENS + run.settings.max_tokens
+    is_whole = reading.n_tokens + others <= run.limit and run.settings.strategy in ("auto", "exact")
+    is_whole = is_whole and cache.policy.kind != "independent" and len(run.readings) == 1
+    stream = exact_stream(cache, reading.ordinal) if is_whole else cache.whole_stream(reading)
+    codec = cache.exact_codec(reading.n_tokens) if is_whole else cache.codec
+    encoding = cache.encoding(codec)
+    n_leading = cache.kept.n_leading(stream.ids, codec)
+    note_others(cache, reading, stream)
+    return _Plan(reading, stream, encoding, codec, stream.n_tokens_of(range(n_leading)))
+
+
+def _announce(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, None]:
+    """The plan in a line, and a notice where it is much."""
+    run, n_missing = cache.run, sum(plan.n_missing for plan in plans)
+    if not n_missing:
+        yield Planned("stream", "all of it is stored", run.n_tokens, run.limit)
+        return
+    largest = max(plans, key=lambda plan: plan.stream.n_tokens)
+    n_ctx = cache.prefill_n_ctx(largest.stream.policy, largest.stream.n_tokens)
+    policy = largest.stream.policy
+    window = f", window {policy.window:,}" if policy.kind == "window" else ""
+    why = (
+        f"{n_missing:,} tokens to prefill, policy {policy.kind}{window}, codec {largest.encoding.codec}, "
+        f"working set {n_ctx:,} tokens"
+    )
+    yield Planned("stream", why, run.n_tokens, n_ctx)
+    with cache.context(n_ctx) as context:
+        rate = cache.rate(context, "stream")
+        ensure_prefix(cache, context)
+    yield from announce(cache, n_missing, rate, largest.encoding)
+
+
+def _index_one(cache: Cache, plan: _Plan) -> IndexedDocument:
+    """Prefill what is missing of one document."""
+    stream, started, n_evaluated = plan.stream, time.perf_counter(), 0
+    if plan.n_missing:
+        with cache.context(cache.prefill_n_ctx(stream.policy, stream.n_tokens)) as context:
+            done = prefill_rest(cache, context, plan.reading, stream, plan.encoding, plan.codec)
+            n_evaluated = done.n_evaluated
+    n_leading = cache.kept.n_leading(stream.ids, plan.codec)
+    return IndexedDocument(
+        source=plan.reading.document.source,
+        tokens_total=stream.n_tokens,
+        tokens_stored_before=plan.n_stored,
+        tokens_evaluated=n_evaluated,
+        tokens_stored=stream.n_tokens_of(range(n_leading)),
+        size_bytes=cache.kept.size_bytes(stream.ids),
+        seconds=time.perf_counter() - started,
+        policy=stream.policy.kind,
+        codec=plan.encoding.codec,
+    )
+
+
+def _raise_unwritable(kept: Kept) -> None:
+    """Raises StoreUnusable where nothing is kept."""
+    if kept.failure is not None:
+        raise kept.failure
+    if not kept.can_write:
+        raise StoreUnusable("the store can only be read", "--store DIR names another folder")

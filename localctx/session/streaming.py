@@ -1,0 +1,192 @@
+"""The strategy `stream`: passages that the question points at, put back from stored KV, in document order.
+
+What of them is evaluated again is decided when the context is open, since its speed is known only then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
+from localctx.errors import NotComposable
+from localctx.index import LexicalIndex
+from localctx.kv import KVContext
+from localctx.selection import header_line
+from localctx.session.cache import Cache, run_finder
+from localctx.session.events import Event
+from localctx.session.filling import pointed_blocks
+from localctx.session.placing import Placed, fitted
+from localctx.session.pointing import pointed_sentences
+from localctx.session.reading import Passage
+from localctx.session.run import Run
+from localctx.session.supply import Supply, supply
+from localctx.session.token_stream import TokenStream
+from localctx.session.verdicts import why_not_by_itself
+
+__all__ = ["stream_reason", "streamed"]
+
+HEADER_TOKENS = 20
+"""A header line's tokens at most: it is evaluated with every question."""
+SEPARATOR = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A header line and the passages behind it, which follow each other in their document."""
+
+    header: tuple[int, ...]
+    passages: tuple[Passage, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.header) + sum(passage.n_tokens for passage in self.passages)
+
+
+def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Generator[Event, None, Placed]:
+    """Choose passages, have their KV at hand, and say how they are put in. `room`: tokens left for them.
+
+    Raises UsageError when not even one fits.
+    """
+    run = cache.run
+    supplied = yield from supply(cache)
+    budget = min(room, run.settings.cache.budget or room)
+    numbers = yield from pointed_blocks(
+        run,
+        index,
+        question,
+        budget,
+        lambda number: run.tokens_of(number)[2] - run.tokens_of(number)[1] + HEADER_TOKENS,
+        supplied.may_choose,
+    )
+    passages = tuple(run.passage(number) for number in numbers)
+    yield from supplied.provide(passages)
+    groups = list(_groups(cache, passages))
+    n_tokens = len(cache.prefix) + sum(group.n_tokens for group in groups)
+
+    def arrange(context: KVContext) -> Layout:
+        refresh = _refresh(cache, context, groups, question) + _absent(cache, supplied, passages)
+        return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
+
+    return Placed(passages, n_tokens, supplied.n_read(), arrange, run_finder(cache, supplied.streams))
+
+
+def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:
+    """Why `auto` may answer from kept KV where the documents do not fit; None where it may not.
+
+    Raises NotComposable when it was asked for and cannot be.
+    """
+    requested = run.settings.strategy
+    if isinstance(cache, str):
+        if requested == "stream":
+            raise NotComposable(f"--strategy stream: {cache}", "--strategy retrieve, or exact where it fits")
+        if requested == "auto" and not fits:
+            yield run.warn(f"{cache}; the text is searched instead")
+        return None
+    if requested != "auto" or fits:
+        return None
+    streams = [cache.whole_stream(reading) for reading in run.readings]
+    n_runs = sum(len(cache.kept.has(stream.ids, cache.codec)) for stream in streams)
+    if not n_runs and run.settings.cache.lazy != "on":
+        return None
+    problem = why_not_by_itself(cache.kept.facts(run.model.info.fingerprint), run.model.info.name)
+    if problem is not None:
+        yield run.warn(problem)
+        return None
+    share = n_runs / max(1, sum(stream.n_runs for stream in streams))
+    return f"{share:.0%} of it is indexed"
+
+
+def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
+    """Passages in order; one that goes on where the last one ended, under the same header, joins it."""
+    waiting: list[Passage] = []
+    header = ""
+    is_first = True
+    for passage in passages:
+        line = _header(cache, passage)
+        if waiting:
+            last = waiting[-1]
+            ends_at = (last.document, last.first_token + last.n_tokens)
+            if ends_at == (passage.document, passage.first_token) and line == header:
+                waiting.append(passage)
+                continue
+            yield _group(cache, header, waiting, is_first)
+            is_first = False
+        waiting, header = [passage], line
+    if waiting:
+        yield _group(cache, header, waiting, is_first)
+
+
+def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> _Group:
+    ends = "" if passages[0].text.startswith("\n") else "\n"
+    text = f"{'' if is_first else SEPARATOR}{header}{ends if header else ''}"
+    return _Group(tuple(cache.model.tokenize(text, False)) if text else (), tuple(passages))
+
+
+def _header(cache: Cache, passage: Passage) -> str:
+    """The passage's header line, short enough: without the source where there is one document only."""
+    source = passage.source if len(cache.run.readings) > 1 else ""
+    for path in (passage.heading_path[-2:], passage.heading_path[-1:]):
+        if not (source or path or passage.page_label):
+            return ""
+        line = header_line(source, path, passage.page_label)
+        if len(cache.model.tokenize(line, False)) <= HEADER_TOKENS - 3:
+            return line
+    while len(cache.model.tokenize(line, False)) > HEADER_TOKENS - 3:
+        line = f"{line[: len(line) * 3 // 4].rstrip()}…]"
+    return line
+
+
+def _pieces(cache: Cache, group: _Group, refresh: Sequence[tuple[int, int, int]]) -> Iterator[Piece]:
+    """The header line, and the passages' tokens with what of them is evaluated again."""
+    if group.header:
+        yield NewTokens(group.header)
+    for passage in group.passages:
+        stop = passage.first_token + passage.n_tokens
+        stream = cache.run.readings[passage.document].stream
+        spans = tuple((start, end) for document, start, end in refresh if document == passage.document)
+        yield StoredTokens(
+            passage.document, passage.first_token, tuple(stream[passage.first_token : stop]), spans
+        )
+
+
+def _refresh(
+    cache: Cache, context: KVContext, groups: Sequence[_Group], question: str
+) -> list[tuple[int, int, int]]:
+    """(document, start, end) of the tokens that are evaluated again, as many as the settings allow."""
+    run = cache.run
+    passages = [passage for group in groups for passage in group.passages]
+    n_selected = sum(passage.n_tokens for passage in passages)
+    share = run.settings.cache.refresh
+    if share is None:
+        n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
+        n_affordable = math.floor(run.settings.latency * cache.rate(context)) - n_new
+        share = min(1.0, max(0.0, n_affordable / n_selected))
+    if share >= 1.0:
+        return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
+    if share <= 0.0:
+        return []
+    candidates = pointed_sentences(passages, question, run.model.tokenize, run.language)
+    picked = pick_refresh(candidates, round(share * n_selected))
+    return [(one.document, one.start, one.end) for one in picked]
+
+
+def _absent(cache: Cache, supplied: Supply, passages: Sequence[Passage]) -> list[tuple[int, int, int]]:
+    """What could not be loaded after all is evaluated: a damaged store costs time, not the answer."""
+    found = []
+    for passage in passages:
+        streams = supplied.streams[passage.document]
+        end = passage.first_token + passage.n_tokens
+        at = passage.first_token
+        while at < end:
+            stop = min(end, _end_of_run(streams, at))
+            if all(cache.kept.run(stream.ids[stream.run_at(at)]) is None for stream in streams):
+                found.append((passage.document, at, stop))
+            at = stop
+    return found
+
+
+def _end_of_run(streams: Sequence[TokenStream], token: int) -> int:
+    """The first token behind the token's run, in whichever stream it ends first."""
+    return min(stream.spans[stream.run_at(token)][1] for stream in streams)

@@ -1,0 +1,163 @@
+"""How the passages of a question get their KV: it is stored, or prefilled now: whole, or only what is needed.
+
+Says which way it took and why; the estimate is tokens by measured speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from localctx.session.announce import announce, minutes, note_others
+from localctx.session.cache import Cache
+from localctx.session.events import Event
+from localctx.session.prefill import missing_spans, prefill_rest, prefill_spans
+from localctx.session.reading import Passage
+from localctx.session.token_stream import TokenStream
+
+__all__ = ["EAGER_SECONDS", "Supply", "supply"]
+
+EAGER_SECONDS = 120.0
+"""`lazy=auto` prefills a whole document up to this estimate."""
+Way: TypeAlias = Literal["stored", "part", "eager", "lazy"]
+
+
+@dataclass(slots=True)
+class Supply:
+    """streams[d]: document d's streams whose runs may be used, the preferred one first · there[d]: its runs that
+    were at hand before · rate: tokens a second that the choice was made by.
+    """
+
+    cache: Cache
+    way: Way
+    streams: list[list[TokenStream]]
+    there: list[set[bytes]]
+    n_missing: int = 0
+    rate: float | None = None
+
+    def may_choose(self, number: int) -> bool:
+        """Whether the block with this running number can be had: not all where only a part is indexed."""
+        return self.way != "part" or not self._missing_runs(*self.cache.run.tokens_of(number))
+
+    def provide(self, passages: Sequence[Passage]) -> Generator[Event, None, None]:
+        """Have the passages' runs at hand and loaded."""
+        if self.way == "lazy":
+            yield from self._prefill_lazily(passages)
+        ids = []
+        for passage in passages:
+            first, end = passage.first_token, passage.first_token + passage.n_tokens
+            missing = self._missing_runs(passage.document, first, end)
+            for stream in self.streams[passage.document][: 2 if missing else 1]:
+                ids += [stream.ids[number] for number in stream.runs_of(first, end)]
+        self.cache.kept.load(ids, self.cache.codec)
+
+    def n_read(self) -> tuple[int, ...]:
+        """Tokens of each document whose KV is at hand now."""
+        counts = []
+        for streams in self.streams:
+            seen: set[tuple[int, int]] = set()
+            for stream in streams:
+                there = self.cache.kept.has(stream.ids, self.cache.codec)
+                seen.update(
+                    span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id in there
+                )
+            counts.append(sum(end - first for first, end in seen))
+        return tuple(counts)
+
+    def _missing_runs(self, document: int, first: int, end: int) -> list[int]:
+        """Numbers of the runs of tokens [first, end) in the whole document's stream that are not at hand."""
+        stream, there = self.streams[document][0], self.there[document]
+        return [number for number in stream.runs_of(first, end) if stream.ids[number] not in there]
+
+    def _prefill_lazily(self, passages: Sequence[Passage]) -> Generator[Event, None, None]:
+        """The spans of the lazy grid that the passages need and the stores lack."""
+        cache, spans = self.cache, {}
+        for ordinal, streams in enumerate(self.streams):
+            lazy = streams[-1]
+            spans_wanted = [
+                (passage.first_token, passage.first_token + passage.n_tokens)
+                for passage in passages
+                if passage.document == ordinal
+            ]
+            wanted = [
+                number
+                for first, end in spans_wanted
+                if self._missing_runs(ordinal, first, end)
+                for number in lazy.runs_of(first, end)
+            ]
+            if wanted and (found := missing_spans(cache, lazy, wanted)):
+                spans[ordinal] = found
+        if not spans:
+            return
+        n_evaluated, seconds = 0, 0.0
+        with cache.context(cache.prefill_n_ctx(cache.lazy_policy, 1 << 30)) as context:
+            for ordinal, found in spans.items():
+                reading, lazy = cache.run.readings[ordinal], self.streams[ordinal][-1]
+                done = prefill_spans(cache, context, reading, lazy, found, cache.encoding())
+                n_evaluated, seconds = n_evaluated + done.n_evaluated, seconds + done.seconds
+        cache.run.n_evaluated += n_evaluated
+        cache.run.timings.prefill_ms += seconds * 1000
+        if self.rate is not None and n_evaluated:
+            n_questions = max(1, round(self.n_missing / n_evaluated))
+            yield cache.run.warn(
+                f"{n_evaluated:,} tokens were prefilled for this question; indexing all "
+                f"({minutes(self.n_missing / self.rate)}) pays after about {n_questions:,} such questions"
+            )
+
+
+def supply(cache: Cache) -> Generator[Event, None, Supply]:
+    """Choose the way, and go it as far as it does not depend on the passages."""
+    run, setting = cache.run, cache.run.settings.cache.lazy
+    eager = [cache.whole_stream(reading) for reading in run.readings]
+    alone = [[stream] for stream in eager]
+    there = [cache.kept.has(stream.ids, cache.codec) for stream in eager]
+    n_stored = sum(map(_n_tokens, eager, there))
+    n_missing = run.n_tokens - n_stored
+    if n_missing == 0:
+        return Supply(cache, "stored", alone, there)
+    for reading, stream in zip(run.readings, eager, strict=True):
+        note_others(cache, reading, stream)
+    yield from run.unheard()
+    if setting == "off" and n_stored:
+        yield run.warn(
+            f"{n_stored:,} of {run.n_tokens:,} tokens are indexed, only these are searched; "
+            "--kv lazy=on reads others too, localctx index goes on"
+        )
+        return Supply(cache, "part", alone, there, n_missing)
+    rate: float | None = None
+    if setting == "off" or (setting == "auto" and cache.kept.can_write):
+        rate = yield from _index_now(cache, eager, n_missing, must=setting == "off")
+        if rate is None:
+            there = [cache.kept.has(stream.ids, cache.codec) for stream in eager]
+            return Supply(cache, "eager", alone, there)
+    lazy = [cache.stream_of(reading, cache.lazy_policy) for reading in run.readings]
+    both = [list(streams) for streams in zip(eager, lazy, strict=True)]
+    return Supply(cache, "lazy", both, there, n_missing, rate)
+
+
+def _n_tokens(stream: TokenStream, there: set[bytes]) -> int:
+    """Tokens of the stream's runs that are at hand."""
+    return stream.n_tokens_of([number for number, run_id in enumerate(stream.ids) if run_id in there])
+
+
+def _index_now(
+    cache: Cache, eager: Sequence[TokenStream], n_missing: int, *, must: bool
+) -> Generator[Event, None, float | None]:
+    """Prefill the whole documents where that is quick, or a must; else the speed it was judged by."""
+    run = cache.run
+    with cache.context(cache.prefill_n_ctx(cache.policy, run.n_tokens)) as context:
+        rate = cache.rate(context, "stream")
+        if not must and n_missing / rate > EAGER_SECONDS:
+            yield run.warn(
+                f"indexing would take {minutes(n_missing / rate)}: only the passages that the question needs "
+                "are prefilled (--kv lazy=off indexes all; localctx index --background does meanwhile)"
+            )
+            return rate
+        encoding = cache.encoding()
+        yield from announce(cache, n_missing, rate, encoding)
+        for reading, stream in zip(run.readings, eager, strict=True):
+            done = prefill_rest(cache, context, reading, stream, encoding, cache.codec)
+            run.n_evaluated += done.n_evaluated
+            run.timings.prefill_ms += done.seconds * 1000
+    return None

@@ -1,0 +1,68 @@
+"""KV runs at rest: identity, segments, catalogue. Knows no llama.cpp, no text and no engine.
+
+What it keeps are bytes made by localctx._native.encode, under ids made of token ids (identity). On disk,
+below the root that converted texts share (`KVStore.root`):
+
+    kv/catalogue.sqlite3        what is kept and where (WAL)
+    kv/segments/<name>.seg      immutable files of runs and derived data, at most 256 MB each
+    kv/segments/tmp-<name>      one being written; swept when its writer is gone
+    locks/<key>.lock            one a document being prefilled; locks/store.lock for making and tidying
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from localctx.store.errors import StoreUnusable
+    from localctx.store.identity import document_key, run_ids, run_spans, span_id
+    from localctx.store.records import (
+        DocumentIdentity,
+        GcReport,
+        StoredDocument,
+        StoredRun,
+        VerifyReport,
+    )
+    from localctx.store.store import KVStore
+    from localctx.store.writing import RunWriter
+
+__all__ = [
+    "DocumentIdentity",
+    "GcReport",
+    "KVStore",
+    "RunWriter",
+    "StoreUnusable",
+    "StoredDocument",
+    "StoredRun",
+    "VerifyReport",
+    "document_key",
+    "run_ids",
+    "run_spans",
+    "span_id",
+]
+
+_HOMES = {
+    "DocumentIdentity": "records",
+    "GcReport": "records",
+    "KVStore": "store",
+    "RunWriter": "writing",
+    "StoreUnusable": "errors",
+    "StoredDocument": "records",
+    "StoredRun": "records",
+    "VerifyReport": "records",
+    "document_key": "identity",
+    "run_ids": "identity",
+    "run_spans": "identity",
+    "span_id": "identity",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, so that importing the folder costs nothing (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,92 @@
+"""Derived byte strings under (kind, key): scan columns, snapshots. Does not know what is in them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localctx.store.catalogue import BATCH, Catalogue, insert_segment
+from localctx.store.compaction import artifact_facts
+from localctx.store.errors import StoreUnusable
+from localctx.store.folder import os_error_text
+from localctx.store.segments import checksum_of, new_segment
+from localctx.store.upkeep import make_room, sweep
+
+if TYPE_CHECKING:
+    from localctx.store.store import KVStore
+
+__all__ = ["StoredArtifact", "drop", "find", "put"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """Where a derived byte string lies."""
+
+    key: str
+    segment: str
+    offset: int
+    size_bytes: int
+    checksum: bytes
+
+
+def put(store: KVStore, kind: str, items: Mapping[str, bytes], document: str | None) -> None:
+    """Keep the items in one new segment. Raises StoreUnusable."""
+    store.check_writable()
+    if not items:
+        return
+    evicted = make_room(
+        store.folder,
+        store.catalogue,
+        sum(len(data) for data in items.values()),
+        store.limit_bytes,
+        keep=document,
+    )
+    if evicted:
+        store.warn(f"the store was full: the KV of {', '.join(evicted)} was removed")
+    entries = [(artifact_facts(kind, key), checksum_of(data), data) for key, data in items.items()]
+    try:
+        with (
+            new_segment(store.folder.segments, {}, entries) as written,
+            store.catalogue.transaction() as connection,
+        ):
+            segment = insert_segment(connection, written.name, written.size_bytes)
+            connection.executemany(
+                "INSERT OR REPLACE INTO artifacts"
+                " (segment, kind, key, document, offset, size_bytes, checksum) VALUES ("
+                "?, ?, ?, (SELECT document FROM documents WHERE key = ?), ?, ?, ?)",
+                [
+                    (segment, kind, facts["key"], document, offset, len(data), checksum)
+                    for (facts, checksum, data), offset in zip(entries, written.offsets, strict=True)
+                ],
+            )
+    except OSError as error:
+        raise StoreUnusable(f"KV cannot be kept: {os_error_text(error)}", "free some space") from None
+    except BaseException:
+        with contextlib.suppress(StoreUnusable):
+            sweep(store.folder, store.catalogue)
+        raise
+
+
+def find(catalogue: Catalogue, kind: str, keys: Sequence[str]) -> dict[str, StoredArtifact]:
+    """Where those lie that are kept."""
+    found: dict[str, StoredArtifact] = {}
+    for start in range(0, len(keys), BATCH):
+        some = keys[start : start + BATCH]
+        rows = catalogue.query(
+            "SELECT key, name, offset, artifacts.size_bytes, checksum"  # noqa: S608  # only "?" is put in
+            " FROM artifacts JOIN segments USING (segment)"
+            f" WHERE kind = ? AND key IN ({','.join('?' * len(some))})",
+            [kind, *some],
+        )
+        found |= {row[0]: StoredArtifact(*row) for row in rows}
+    return found
+
+
+def drop(catalogue: Catalogue, kind: str, keys: Sequence[str]) -> None:
+    """Forget derived byte strings."""
+    with catalogue.transaction() as connection:
+        connection.executemany(
+            "DELETE FROM artifacts WHERE kind = ? AND key = ?", [(kind, key) for key in keys]
+        )

@@ -1,0 +1,14 @@
+"""The one error of the store: it cannot be used, or not any further. What was committed before stays."""
+
+from __future__ import annotations
+
+from localctx.errors import LocalctxError
+
+__all__ = ["StoreUnusable"]
+
+
+class StoreUnusable(LocalctxError):
+    """The store cannot be read or written (permissions, a full disk, another version, damage).
+
+    A run goes on without it after one warning; the store's own commands show it as their error.
+    """

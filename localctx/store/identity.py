@@ -1,0 +1,123 @@
+"""Names of KV: a run's id is a hash of all that its numbers depend on. Pure; knows no files.
+
+Base id = blake2b-128(format version, KVSpace, policy). Run id = blake2b-128(id before it, its token ids as
+little-endian int32), where the chain of one document begins at the base id. Where the chain begins anew
+depends on the policy: never (exact, window), at each unit (independent), at the cell before the run's own
+(lazy).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import pairwise
+
+from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
+
+__all__ = ["FORMAT_VERSION", "ID_BYTES", "document_key", "run_ids", "run_spans", "span_id"]
+
+FORMAT_VERSION = 1
+"""Part of every id: raise it when equal ids would no longer mean equal KV."""
+ID_BYTES = 16
+TOKEN_BYTES = 4
+
+
+def run_ids(
+    space: KVSpace, policy: PrefillPolicy, tokens: Sequence[int], units: Sequence[int] = ()
+) -> list[bytes]:
+    """The ids of a document's runs, 16 bytes each, in the order of run_spans().
+
+    units: where blocks start, in tokens, ascending; only `independent` looks at them: runs begin anew there.
+    Raises ValueError for units or a lazy window that make no sense.
+    """
+    data = token_bytes(tokens)
+    base = base_id(space, policy)
+    spans = run_spans(len(data) // TOKEN_BYTES, policy, units)
+    if policy.kind == "lazy":
+        return _lazy_ids(data, base, lazy_cell_runs(policy), len(spans))
+    starts = set(units) if policy.kind == "independent" else set()
+    ids: list[bytes] = []
+    before = base
+    for first, end in spans:
+        before = _next_id(base if first in starts else before, data, first, end)
+        ids.append(before)
+    return ids
+
+
+def run_spans(n_tokens: int, policy: PrefillPolicy, units: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Tokens [first, end) of each run: RUN_TOKENS each, fewer at the end (independent: of each unit)."""
+    starts = [0]
+    if policy.kind == "independent":
+        starts = sorted({0, *units})
+        if list(units) != sorted(set(units)) or starts[0] < 0 or (units and starts[-1] >= max(1, n_tokens)):
+            raise ValueError("units are not ascending token offsets within the document")
+    return [
+        (first, min(first + RUN_TOKENS, end))
+        for start, end in pairwise([*starts, n_tokens])
+        for first in range(start, end, RUN_TOKENS)
+    ]
+
+
+def span_id(
+    space: KVSpace, policy: PrefillPolicy, tokens: Sequence[int], first: int = 0, depends_on: bytes = b""
+) -> bytes:
+    """The id of KV of tokens[first:] computed behind tokens[:first], as a refreshed group is.
+
+    depends_on: whatever else went into it, such as the ids of the stored runs it attended to.
+    """
+    hasher = blake2b(base_id(space, policy), digest_size=ID_BYTES, person=b"span")
+    hasher.update(first.to_bytes(8, "little"))
+    hasher.update(len(depends_on).to_bytes(8, "little"))
+    hasher.update(depends_on)
+    hasher.update(token_bytes(tokens))
+    return hasher.digest()
+
+
+def document_key(space: KVSpace, policy: PrefillPolicy, text_hash: str) -> str:
+    """The name of one text under one space and policy: 32 hex digits."""
+    hasher = blake2b(base_id(space, policy), digest_size=ID_BYTES, person=b"document")
+    hasher.update(text_hash.encode())
+    return hasher.hexdigest()
+
+
+def base_id(space: KVSpace, policy: PrefillPolicy) -> bytes:
+    """Where every chain begins; a policy's window counts only where it changes the numbers."""
+    window = policy.window if policy.kind in ("window", "lazy") else 0
+    facts = [FORMAT_VERSION, RUN_TOKENS, space.model, space.rope, list(space.prefix), policy.kind, window]
+    return blake2b(json.dumps(facts).encode(), digest_size=ID_BYTES, person=b"base").digest()
+
+
+def token_bytes(tokens: Sequence[int]) -> bytes:
+    """Token ids as little-endian int32."""
+    numbers = array("i", tokens)
+    if numbers.itemsize != TOKEN_BYTES:
+        raise TypeError("this platform's C int is not 32 bits wide")
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def lazy_cell_runs(policy: PrefillPolicy) -> int:
+    """Runs of a lazy cell. Raises ValueError for a window that is no multiple of RUN_TOKENS."""
+    if policy.window < RUN_TOKENS or policy.window % RUN_TOKENS:
+        raise ValueError(f"a lazy window of {policy.window} tokens is no multiple of {RUN_TOKENS}")
+    return policy.window // RUN_TOKENS
+
+
+def _lazy_ids(data: bytes, base: bytes, cell_runs: int, n_runs: int) -> list[bytes]:
+    """Run r of cell g is chained from the start of cell g - 1 (of cell 0 for the first two)."""
+    ids: list[bytes] = []
+    for start in range(0, n_runs, cell_runs):
+        before = base
+        for run in range(max(0, start - cell_runs), min(start + cell_runs, n_runs)):
+            before = _next_id(before, data, run * RUN_TOKENS, (run + 1) * RUN_TOKENS)
+            if run >= start:
+                ids.append(before)
+    return ids
+
+
+def _next_id(before: bytes, data: bytes, first: int, end: int) -> bytes:
+    return blake2b(before + data[first * TOKEN_BYTES : end * TOKEN_BYTES], digest_size=ID_BYTES).digest()

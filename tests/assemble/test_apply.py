@@ -1,0 +1,56 @@
+"""A layout becomes parts of runs: cut where runs end, at the positions of the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from localctx.assemble import Budget, NewTokens, StoredTokens, apply, lay_out
+from localctx.kv import KVContext, KVPart, KVSource
+
+BUDGET = Budget(n_ctx=10_000, n_prefix=3, n_suffix=0, n_answer=0)
+
+
+class Recorder:
+    """A context that keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.placed: list[tuple[list[int], list[KVPart]]] = []
+
+    def place(self, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+        self.placed.append((list(tokens), list(parts)))
+        return len(tokens) - sum(part.n_tokens for part in parts)
+
+
+class Row(tuple[int | None, int]):
+    """A run of 128 tokens that is only its document and number."""
+
+    n_tokens = 128
+
+
+def run_of(document: int | None, token: int) -> tuple[KVSource, int]:
+    return cast(KVSource, Row((document, token // 128))), token % 128
+
+
+def test_a_range_over_runs_is_cut_at_their_ends() -> None:
+    body = StoredTokens(2, 120, tuple(range(120, 300)), refresh=((130, 140), (290, 300)))
+    layout = lay_out([1, 2, 3], [NewTokens((9, 9)), body], BUDGET)
+    context = Recorder()
+    n_evaluated = apply(cast(KVContext, context), layout, run_of)
+    tokens, parts = context.placed[0]
+    assert [(part.source, part.first, part.n_tokens, part.position) for part in parts] == [
+        ((None, 0), 0, 3, 0),
+        ((2, 0), 120, 8, 5),
+        ((2, 1), 0, 2, 13),
+        ((2, 1), 12, 116, 25),
+        ((2, 2), 0, 34, 141),
+    ]
+    assert len(tokens) == 3 + 2 + 170  # what is refreshed at the end is left to decoding
+    assert n_evaluated == 2 + 10
+
+
+def test_nothing_restored_places_nothing() -> None:
+    context = Recorder()
+    layout = lay_out([1, 2, 3], [NewTokens((9,))], BUDGET, prefix_is_stored=False)
+    assert apply(cast(KVContext, context), layout, run_of) == 0
+    assert context.placed == []

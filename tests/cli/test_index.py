@@ -1,0 +1,119 @@
+"""`localctx index` as typed: what it prints, the background, and what it refuses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from session.test_kept_kv import LONG, SHORT
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def words(tmp_path: Path, tiny_model_path: Path) -> list[str]:
+    """Model and store of every command."""
+    return ["-m", str(tiny_model_path), "--store", str(tmp_path / "store"), "-t", "1"]
+
+
+def write(tmp_path: Path, text: str, name: str = "book.md") -> str:
+    (tmp_path / name).write_text(text, "utf-8")
+    return str(tmp_path / name)
+
+
+def test_index_then_ask(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path, LONG)
+    first = localctx("index", file, *words, "--json")
+    assert first.code == 0
+    assert first.json["schema"] == "localctx.index/1"
+    row = first.json["documents"][0]
+    assert list(row) == [
+        "source", "tokens_total", "tokens_stored_before", "tokens_evaluated", "tokens_stored", "size_bytes",
+        "seconds", "policy", "codec", "tokens_per_s",
+    ]  # fmt: skip
+    assert row["tokens_stored"] == row["tokens_total"] == first.json["tokens_total"] > 0
+    again = localctx("index", file, *words)
+    assert "0 evaluated" in again.out
+    asked = localctx(
+        "ask", file, "-q", "code of gate 7?", *words, "--strategy", "stream", "--kv", "refresh=0", "-n", "8",
+        "--json",
+    )  # fmt: skip
+    assert asked.code == 0
+    assert asked.json["tokens"]["evaluated"] < 200 < asked.json["coverage"]["tokens_read"]
+    assert asked.json["tokens"]["restored"] > 100
+
+
+def test_the_background_goes_on_by_itself(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path, SHORT)
+    result = localctx("index", file, *words, "--background", "--json", "--kv", "codec=int8")
+    assert result.code == 0
+    assert result.json["schema"] == "localctx.job/1"
+    log = Path(result.json["log"])
+    assert log.stat().st_mode & 0o777 == 0o600
+    deadline = time.monotonic() + 120
+    while '"localctx.index/1"' not in log.read_text("utf-8"):
+        assert time.monotonic() < deadline, log.read_text("utf-8")
+        time.sleep(0.1)
+    again = localctx("index", file, *words, "--kv", "codec=int8", "--json")
+    assert again.json["tokens_evaluated"] == 0
+
+
+def test_a_background_that_fails_at_once_says_so(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    result = localctx("index", str(tmp_path / "nowhere.md"), *words, "--background")
+    if result.code == 0:  # the machine was too busy for it to fail in time: its log has it
+        log = Path(result.out.split("log: ")[1].splitlines()[0])
+        deadline = time.monotonic() + 60
+        while "nowhere.md" not in log.read_text("utf-8"):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    else:
+        assert "nowhere.md" in result.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--store", "off"], "keeps nothing"),
+        (["--store", "off", "--background"], "keeps nothing"),
+        (["--strategy", "retrieve"], "is not for index"),
+        (["--kv", "windw=3"], "did you mean 'window'?"),
+        (["--kv", "window=100"], "a multiple of 128"),
+        (["--kv", "refresh=101"], "from 0 to 100%"),
+        (["--kv", "sinks=4"], "not available yet"),
+        (["--latency", "-1"], "out of range"),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    localctx: Run, words: list[str], tmp_path: Path, more: list[str], said: str
+) -> None:
+    result = localctx("index", write(tmp_path, SHORT), *words, *more, "--quiet")
+    assert result.code == 2
+    assert said in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_standard_input_cannot_go_to_the_background(localctx: Run, words: list[str]) -> None:
+    result = localctx("index", "-", *words, "--background")
+    assert (result.code, "standard input" in result.err) == (2, True)
+
+
+def test_the_spelling_of_an_article_means_stream(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path, LONG)
+    result = localctx(
+        "ask",
+        file,
+        "-q",
+        "code of gate 7?",
+        *words,
+        "--kv-overrides",
+        "cache_type=streaming",
+        "--json",
+        "-n",
+        "4",
+    )
+    assert result.json["strategy"] == "stream"
+    clash = localctx("ask", file, "-q", "?", *words, "--kv", "cache_type=streaming", "--strategy", "exact")
+    assert (clash.code, "means --strategy stream" in clash.err) == (2, True)
