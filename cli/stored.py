@@ -17,11 +17,20 @@ from localctx.document.cache import CacheUnusable, KeptText, TextCache, full_nam
 from localctx.errors import LocalctxError, UsageError
 from localctx.private_files import default_root
 from localctx.store import KVStore, StoredDocument, StoreUnusable
+from localctx.store.errors import StoreBusy
 
 from .render import size
 from .terminal import note
 
-__all__ = ["Found", "Stored", "facts_of_document", "facts_of_text", "line_of_document", "line_of_text"]
+__all__ = [
+    "Found",
+    "Stored",
+    "facts_of_document",
+    "facts_of_text",
+    "line_of_document",
+    "line_of_text",
+    "time_text",
+]
 
 KEY = re.compile(r"[0-9a-f]{6,32}", re.ASCII)
 SHOWN_KEY = 10
@@ -144,12 +153,16 @@ class Stored:
         return len(documents), len(texts), freed_bytes
 
     def remove_all(self) -> tuple[int, int, int]:
-        """Remove everything, also a store of another version or one that is damaged."""
-        n_documents, n_texts, freed_bytes = 0, len(self.texts), 0
-        if self._kv is not None:
-            n_documents = len(self.documents)
-            freed_bytes = self._kv.clear()
-        elif self._failure is not None:
+        """Remove everything, also a store of another version, a damaged one, or one on a full disk."""
+        n_documents, n_texts = 0, len(self.texts)
+        freed_bytes = 0
+        try:
+            if self.kv is not None:
+                n_documents = len(self.documents)
+                freed_bytes = self.kv.clear()
+        except StoreBusy:
+            raise
+        except StoreUnusable:
             freed_bytes = KVStore.erase(self.root)
         cache = self._cache()
         return n_documents, n_texts, freed_bytes + (cache.clear() if cache is not None else 0)
@@ -243,7 +256,7 @@ def line_of_document(document: StoredDocument) -> str:
     return (
         f"{document.key[:SHOWN_KEY]}  {identity.name}  {identity.n_tokens:,} tokens, "
         f"{document.share_stored:.0%} stored, {size(document.size_bytes)} {'+'.join(document.codecs)}  "
-        f"{identity.model or identity.space.model[:SHOWN_KEY]}, {policy}  {_time(document.last_used)}"
+        f"{identity.model or identity.space.model[:SHOWN_KEY]}, {policy}  {time_text(document.last_used)}"
     )
 
 
@@ -251,8 +264,9 @@ def line_of_text(text: KeptText) -> str:
     """A converted text in a list."""
     name = text.path or "(unknown name)"
     what = f"text of {text.format}, {size(text.size_bytes)}"
-    return f"{text.key[:SHOWN_KEY]}  {name}  {what}  {_time(text.last_used)}"
+    return f"{text.key[:SHOWN_KEY]}  {name}  {what}  {time_text(text.last_used)}"
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """A time of day for people."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

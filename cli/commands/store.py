@@ -68,7 +68,7 @@ def ls(options: StoreOptions) -> None:
 def show(options: StoreOptions, target: Target) -> None:
     """Say everything that is known of a document in the store."""
     from ..render import print_facts
-    from ..stored import facts_of_document, facts_of_text
+    from ..stored import facts_of_document, facts_of_text, time_text
 
     with options.open() as stored:
         found = stored.find(target)
@@ -80,7 +80,10 @@ def show(options: StoreOptions, target: Target) -> None:
         _print_json("store-document", facts)
         return
     for one in [*facts["documents"], *facts["texts"]]:
-        print_facts(one)
+        times: dict[str, Any] = {
+            name: time_text(one[name]) for name in ("created", "last_used") if name in one
+        }
+        print_facts({**one, **times})
 
 
 def verify(

@@ -85,7 +85,8 @@ def _answer(run: Run, index: LexicalIndex, question: str, cache: Cache | str) ->
     prepared = yield from _prepare(run, index, question, cache)
     choice, filling = prepared.choice, prepared.filling
     n_ctx = min(round_n_ctx(prepared.n_prompt + run.settings.max_tokens), run.limit)
-    yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
+    if choice.strategy != "stream":  # that one is told before it prefills
+        yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
     yield from run.unheard()
     if isinstance(prepared.source, Request):
         decoded = yield from _decode(run, prepared.source, n_ctx)
@@ -170,6 +171,7 @@ def _prepare(
         choice = choose_ask(run.settings.strategy, n_needed, run.limit, stream)
     with timed(run.timings, "select_ms"):
         if choice.strategy == "stream" and not isinstance(cache, str):
+            yield Planned(choice.strategy, choice.why, run.n_tokens, run.limit)
             placed = yield from streamed(cache, index, question, run.limit - scaffold)
             n_prompt = placed.n_tokens + len(cache.frame.suffix)
             return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))

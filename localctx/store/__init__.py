@@ -6,7 +6,7 @@ below the root that converted texts share (`KVStore.root`):
     kv/catalogue.sqlite3        what is kept and where (WAL)
     kv/segments/<name>.seg      immutable files of runs and derived data, at most 256 MB each
     kv/segments/tmp-<name>      one being written; swept when its writer is gone
-    locks/<key>.lock            one a document being prefilled; locks/store.lock for making and tidying
+    locks/<key>.lock            one a document being prefilled; store.lock for opening, tidy.lock for tidying
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
-from localctx.store.errors import StoreUnusable
+from localctx.store.errors import StoreBusy, StoreUnusable
 from localctx.store.folder import StoreFolder, os_error_text
 from localctx.store.locks import holding
 from localctx.store.records import StoredRun
@@ -25,6 +25,7 @@ __all__ = ["Catalogue", "catalogue_errors", "insert_runs", "insert_segment"]
 BATCH = 500
 """Values of one IN (...) list."""
 HEADER_BYTES_OF_AN_ENTRY = 240
+NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 RUN_COLUMNS = (
     "id, codec, name, offset, runs.size_bytes, n_tokens, checksum, key_error, value_error "
     "FROM runs JOIN segments USING (segment)"
@@ -41,22 +42,23 @@ class Catalogue:
 
     @classmethod
     def open(cls, folder: StoreFolder) -> Self:
-        """Open the folder's catalogue, making it first where there is none."""
+        """Open the folder's catalogue, making it first where there is none.
+
+        On a full disk, where SQLite cannot even make its log, what is there is opened for reading.
+        """
         with catalogue_errors():
             if folder.is_read_only:
-                check_header(folder.catalogue)
-                connection = connect(folder.catalogue, is_read_only=True)
-                with _closed_on_error(connection):
-                    bring_up_to_date(connection, folder.catalogue)
-                return cls(connection, is_read_only=True)
+                return cls(_opened(folder, is_read_only=True), is_read_only=True)
             with holding(folder.store_lock):
-                if not check_header(folder.catalogue):
+                is_there = check_header(folder.catalogue)
+                if not is_there:
                     create(folder.catalogue)
-                connection = connect(folder.catalogue, is_read_only=False)
-                with _closed_on_error(connection):
-                    bring_up_to_date(connection, folder.catalogue)
-                    wal_or_delete(connection)
-            return cls(connection, is_read_only=False)
+                try:
+                    return cls(_opened(folder, is_read_only=False), is_read_only=False)
+                except sqlite3.OperationalError as error:
+                    if not (is_there and is_out_of_space(error)):
+                        raise
+                    return cls(_opened(folder, is_read_only=True), is_read_only=True)
 
     def close(self) -> None:
         """Close; further calls raise StoreUnusable."""
@@ -181,24 +183,43 @@ def catalogue_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        is_damaged = type(error) is sqlite3.DatabaseError
-        raise StoreUnusable(
-            f"the store's catalogue cannot be used: {error}",
-            "localctx store rm --all starts anew" if is_damaged else "localctx store verify",
-        ) from None
+        kind = StoreBusy if _code(error) == sqlite3.SQLITE_BUSY else StoreUnusable
+        raise kind(f"the store's catalogue cannot be used: {error}", _way_out(error)) from None
     except sqlite3.Error as error:
         raise StoreUnusable(f"the store's catalogue cannot be used: {error}", "open it again") from None
     except OSError as error:
         raise StoreUnusable(f"the store's catalogue cannot be used: {os_error_text(error)}") from None
 
 
-@contextlib.contextmanager
-def _closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+def _opened(folder: StoreFolder, *, is_read_only: bool) -> sqlite3.Connection:
+    """A connection to a catalogue of this version. Raises sqlite3.Error, StoreUnusable."""
+    check_header(folder.catalogue)
+    connection = connect(folder.catalogue, is_read_only=is_read_only)
     try:
-        yield
+        bring_up_to_date(connection, folder.catalogue)
+        if not is_read_only:
+            wal_or_delete(connection)
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def _way_out(error: sqlite3.DatabaseError) -> str:
+    """What a user can do."""
+    if is_out_of_space(error):
+        return "free some space; localctx store rm --all needs none"
+    return "localctx store rm --all starts anew" if type(error) is sqlite3.DatabaseError else "try again"
+
+
+def is_out_of_space(error: sqlite3.DatabaseError) -> bool:
+    """Whether a full disk may be the reason; SQLite has several words for it."""
+    return _code(error) in NO_SPACE
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    """SQLite's primary error code; 0 for errors of Python's own module."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def stored_run(row: tuple[Any, ...]) -> StoredRun:

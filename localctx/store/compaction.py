@@ -114,7 +114,7 @@ def _groups(
 
 
 def _bytes_of(folder: StoreFolder, name: str, piece: Piece) -> bytearray | None:
-    """A piece's bytes, None where they are gone; its checksum moves along, so damage is seen by whoever reads."""
+    """A piece's bytes, None where they are gone; its checksum moves along, so damage stays visible."""
     data = bytearray(piece.size_bytes)
     try:
         with open_regular(folder.segments / (name + SUFFIX)) as file:

@@ -1,10 +1,10 @@
-"""The one error of the store: it cannot be used, or not any further. What was committed before stays."""
+"""The store cannot be used, or not any further. What was committed before stays."""
 
 from __future__ import annotations
 
 from localctx.errors import LocalctxError
 
-__all__ = ["StoreUnusable"]
+__all__ = ["StoreBusy", "StoreUnusable"]
 
 
 class StoreUnusable(LocalctxError):
@@ -12,3 +12,7 @@ class StoreUnusable(LocalctxError):
 
     A run goes on without it after one warning; the store's own commands show it as their error.
     """
+
+
+class StoreBusy(StoreUnusable):
+    """Another process kept the catalogue locked for longer than anything here takes."""

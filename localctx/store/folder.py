@@ -48,8 +48,13 @@ class StoreFolder:
 
     @property
     def store_lock(self) -> Path:
-        """Held while the catalogue is made, changed in form, or files are tidied."""
+        """Held for a moment while the catalogue is opened, and made or changed in form if need be."""
         return self.locks / "store.lock"
+
+    @property
+    def tidy_lock(self) -> Path:
+        """Held while files are tidied, which can take minutes."""
+        return self.locks / "tidy.lock"
 
     def document_lock(self, key: str) -> Path:
         """Held while the document is being prefilled."""

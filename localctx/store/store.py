@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -61,6 +62,7 @@ class KVStore:
         """
         place = open_folder(folder, may_create=create)
         catalogue = Catalogue.open(place)
+        place = replace(place, is_read_only=catalogue.is_read_only)
         try:
             if limit_bytes is None:
                 limit_bytes = default_limit(place, catalogue.size_bytes())
@@ -112,7 +114,7 @@ class KVStore:
         if self.is_read_only:
             raise StoreUnusable(
                 f"the store in {display_name(self.root)} can only be read",
-                "its permissions do not allow more",
+                "look at its permissions and the free space",
             )
 
     @property

@@ -101,6 +101,7 @@ def make_room(
     evicted: list[str] = []
     if catalogue.size_bytes() + n_bytes <= limit_bytes:
         return evicted
+    _tidy_unless_others_do(folder, catalogue)
     documents = list_documents(catalogue)
     kept_bytes = sum(document.size_bytes for document in documents if document.key == keep)
     for document in reversed(documents) if kept_bytes + n_bytes <= limit_bytes else ():
@@ -110,7 +111,7 @@ def make_room(
             remove_documents(folder, catalogue, [document.key])
             evicted.append(document.identity.name)
     if evicted:
-        collect_garbage(folder, catalogue)
+        _tidy_unless_others_do(folder, catalogue)
     if catalogue.size_bytes() + n_bytes > limit_bytes:
         raise StoreUnusable(
             f"the store's limit of {limit_bytes / 1e9:.2f} GB is reached",
@@ -121,7 +122,7 @@ def make_room(
 
 def collect_garbage(folder: StoreFolder, catalogue: Catalogue) -> GcReport:
     """Remove what nothing refers to, rewrite segments that are mostly unwanted, sweep leftovers."""
-    with holding(folder.store_lock):
+    with catalogue_errors(), holding(folder.tidy_lock):
         with catalogue.transaction() as connection:
             n_runs = remove_unreferenced(connection)
             names = remove_empty_segments(connection)
@@ -130,10 +131,17 @@ def collect_garbage(folder: StoreFolder, catalogue: Catalogue) -> GcReport:
         freed_bytes += _unlink_unread(folder, emptied)
         n_files, swept_bytes = sweep(folder, catalogue)
         wanted = {folder.document_lock(document.key) for document in list_documents(catalogue)}
+        wanted |= {folder.store_lock, folder.tidy_lock}
         for path in folder_items(folder.locks):
-            if path not in wanted and path != folder.store_lock:
+            if path not in wanted:
                 remove_if_free(path)
     return GcReport(n_runs, len(names), rewritten, n_files, freed_bytes + swept_bytes)
+
+
+def _tidy_unless_others_do(folder: StoreFolder, catalogue: Catalogue) -> None:
+    """Collect garbage, but never wait for a process that is at it: an answer may be waiting for this one."""
+    if is_free(folder.tidy_lock):
+        collect_garbage(folder, catalogue)
 
 
 def _is_abandoned(path: Path, catalogue: Catalogue) -> bool:

@@ -63,61 +63,30 @@ class ConfusableDocument:
     chapters: tuple[Chapter, ...]
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 KINDS = {
     "city": Kind(
-        (
-            "Lisbon",
-            "Oslo",
-            "Quito",
-            "Hanoi",
-            "Accra",
-            "Perth",
-            "Turin",
-            "Basel",
-            "Malmo",
-            "Osaka",
-            "Tunis",
-            "Riga",
-        ),
+        _names("Lisbon Oslo Quito Hanoi Accra Perth Turin Basel Malmo Osaka Tunis Riga"),
         "Chapter about the city of {name}",
-        "\n\nChapter about the city of {name}. Everything in this chapter is about {name}.\n\n",
-        " The secret code of this city is {number}. Remember that the code of this city is {number}.\n\n",
+        "\n\nChapter about the city of {name}. Everything in this chapter is about {name}.",
+        "\n\nThe secret code of this city is {number}. Remember that the code of this city is {number}.",
         "What is the secret code of {name}?",
     ),
     "party": Kind(
-        (
-            "Halden",
-            "Brixworth",
-            "Carvalho",
-            "Dunmore",
-            "Elster",
-            "Fenwick",
-            "Garrick",
-            "Holloway",
-            "Ibsen",
-            "Jarvis",
-        ),
+        _names("Halden Brixworth Carvalho Dunmore Elster Fenwick Garrick Holloway Ibsen Jarvis"),
         "Agreement with {name} Ltd",
-        "\n\nAgreement with {name} Ltd. In this agreement {name} Ltd is called the Supplier.\n\n",
-        " The Supplier pays a yearly fee of {number} dollars. The fee of the Supplier is {number}.\n\n",
+        "\n\nAgreement with {name} Ltd. In this agreement {name} Ltd is called the Supplier.",
+        "\n\nThe Supplier pays a yearly fee of {number} dollars. The fee of the Supplier is {number}.",
         "What yearly fee in dollars does {name} Ltd pay?",
     ),
     "term": Kind(
-        (
-            "Aurora",
-            "Borealis",
-            "Cygnus",
-            "Delphi",
-            "Equinox",
-            "Fulcrum",
-            "Granite",
-            "Horizon",
-            "Indigo",
-            "Juniper",
-        ),
+        _names("Aurora Borealis Cygnus Delphi Equinox Fulcrum Granite Horizon Indigo Juniper"),
         "Rules of the {name} scheme",
-        '\n\nRules of the {name} scheme. In these rules "the Fund" means the {name} scheme.\n\n',
-        " The account number of the Fund is {number}. Payments go to the Fund under number {number}.\n\n",
+        '\n\nRules of the {name} scheme. In these rules "the Fund" means the {name} scheme.',
+        "\n\nThe account number of the Fund is {number}. Payments go to the Fund under number {number}.",
         "What is the account number of the {name} scheme?",
     ),
 }

@@ -209,6 +209,10 @@ def test_a_foreign_folder_is_left_alone(localctx: Run, root: Path) -> None:
         result = localctx("store", *words)
         assert (result.code, "was not made by localctx" in result.err) == (1, True), words
     assert (root / "kv" / "catalogue.sqlite3").read_text() == "mine, and no database"
+    assert [path.name for path in root.rglob("*")] == [
+        "kv",
+        "catalogue.sqlite3",
+    ]  # nothing was made beside it
 
 
 def test_a_store_that_is_off_has_nothing_to_show(localctx: Run) -> None:

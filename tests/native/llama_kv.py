@@ -6,10 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from pathlib import Path
 
-import gguf
 import llama_cpp
 import numpy as np
-from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from numpy.typing import NDArray
 
 from localctx._native import Rope, ignore_log_address
@@ -79,23 +77,3 @@ def frequencies(
 
 def rope(head_dim: int, base: float, *, neox: bool, factors: NDArray[np.float32] | None = None) -> Rope:
     return Rope(frequencies(head_dim, base, factors), head_dim, neox=neox)
-
-
-def write_with_rope_factors(path: Path, factors: NDArray[np.float32], base: float) -> Path:
-    """The tiny llama model, with a rope_freqs tensor as Llama 3.1 has it."""
-    plain = write_tiny_gguf(path.with_suffix(".plain.gguf"), bpe_vocabulary(), rope_freq_base=base)
-    reader = gguf.GGUFReader(plain)
-    writer = gguf.GGUFWriter(path, "llama")
-    for field in reader.fields.values():
-        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
-            kind = field.types[0]
-            sub_type = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-            writer.add_key_value(field.name, field.contents(), kind, sub_type)
-    writer.add_tensor("rope_freqs.weight", factors)
-    for tensor in reader.tensors:
-        writer.add_tensor(tensor.name, np.array(tensor.data), raw_dtype=tensor.tensor_type)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path

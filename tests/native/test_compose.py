@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine.tiny_architectures import write_architecture
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native.llama_kv import Decoder, frequencies, rope, write_with_rope_factors
+from native.llama_kv import Decoder, frequencies, rope
 
 from localctx._native import Rope, Run, State, compose, encode, set_threads, simd_level, state_size
 from native import twin
@@ -97,7 +98,12 @@ def models(folder: Path) -> dict[str, tuple[Path, Rope]]:
         for kind in ("llama", "qwen2", "qwen3")
     }
     made["factors"] = (
-        write_with_rope_factors(folder / "factors.gguf", factors, BASE),
+        write_architecture(
+            folder / "factors.gguf",
+            "llama",
+            keys={"rope.freq_base": BASE},
+            extra={"rope_freqs.weight": factors},
+        ),
         rope(HEAD_DIM, BASE, neox=False, factors=factors),
     )
     return made

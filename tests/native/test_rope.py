@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from engine.tiny_architectures import write_architecture
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native.llama_kv import Decoder, frequencies, rope, write_with_rope_factors
+from native.llama_kv import Decoder, frequencies, rope
 from native.twin import Rotation
 
 from localctx._native import Rope, State
@@ -78,7 +79,12 @@ def keys_at(
     factors = None
     if request.param == "factors":
         factors = np.linspace(1.0, 9.0, HEAD_DIM // 2, dtype=np.float32)
-        path = write_with_rope_factors(folder / "factors.gguf", factors, BASE)
+        path = write_architecture(
+            folder / "factors.gguf",
+            "llama",
+            keys={"rope.freq_base": BASE},
+            extra={"rope_freqs.weight": factors},
+        )
     else:
         path = write_tiny_gguf(
             folder / "plain.gguf", bpe_vocabulary(), architecture=request.param, rope_freq_base=BASE

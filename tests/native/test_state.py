@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine.tiny_architectures import write_architecture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from native.llama_kv import Decoder
@@ -107,6 +108,38 @@ def test_other_caches_of_llama_cpp_are_refused_by_name(
     decoder.close()
     if "unified" in settings_:  # one sequence is written as one stream even there; the whole cache is not
         data = data[:8] + struct.pack("<I", 4) + data[12:]
+    with pytest.raises(ValueError, match=reason):
+        State(data)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sections", "n_tokens"),
+    [
+        ("gemma3", ("attention", "window"), 40),
+        ("lfm2", ("attention", "recurrent"), 40),
+        ("mamba", ("recurrent",), 1),
+    ],
+)
+def test_models_of_other_memories_are_seen(
+    tmp_path: Path, architecture: str, sections: tuple[str, ...], n_tokens: int
+) -> None:
+    decoder = Decoder(write_architecture(tmp_path / "model.gguf", architecture))
+    decoder.decode(TOKENS, 0)
+    state = State(decoder.export())
+    decoder.close()
+    assert (state.sections, state.n_tokens) == (sections, n_tokens)
+    with pytest.raises(ValueError, match="cannot be taken apart"):
+        _ = state.layout
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reason"), [("deepseek2", r"no V rows \(MLA\)"), ("qwen2vl", r"\(M-RoPE\)")]
+)
+def test_models_of_other_layouts_are_refused_by_name(tmp_path: Path, architecture: str, reason: str) -> None:
+    decoder = Decoder(write_architecture(tmp_path / "model.gguf", architecture))
+    decoder.decode(TOKENS, 0)
+    data = decoder.export()
+    decoder.close()
     with pytest.raises(ValueError, match=reason):
         State(data)
 

@@ -2,8 +2,9 @@
 
     python crashing.py ROOT N_RUNS [KIND NUMBER]
 
-KIND is write, fsync, rename, fsync-folder, before-commit or after-commit; the NUMBER-th such call kills the
-process with SIGKILL (a write is cut in half before). Prints a line once it writes, and one when it is done.
+KIND is write, fsync, rename, fsync-folder, before-commit, after-commit, or make (the catalogue, at its
+rename); the NUMBER-th such call kills the process with SIGKILL, a write after half of it is done. Prints
+a line once it writes, and one when it is done.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def kill_at(kind: str, number: int) -> None:
         os.fsync = killing(os.fsync, lambda descriptor: not is_folder(descriptor))
     elif kind == "fsync-folder":
         os.fsync = killing(os.fsync, is_folder)
-    elif kind == "rename":
+    elif kind in ("rename", "make"):
         os.rename = killing(os.rename, lambda *_: True)
     else:
         _kill_at_commit(kind, reached, die)
@@ -99,10 +100,11 @@ def main(root: str, n_runs: int, *kill: str) -> None:
     """Prefill what is missing, committing every three runs."""
     writing.FULL_BYTES = 3 * RUN_BYTES
     ids = ids_of(n_runs)
-    if kill and kill[0].endswith("commit"):
+    starts_early = bool(kill) and kill[0] in ("before-commit", "after-commit", "make")
+    if starts_early:
         kill_at(kill[0], int(kill[1]))
     with KVStore.open(Path(root)) as store, store.writing(document_of(n_runs), ids) as writer:
-        if kill and not kill[0].endswith("commit"):
+        if kill and not starts_early:
             kill_at(kill[0], int(kill[1]))
         print("writing", flush=True)
         for ordinal in range(store.n_leading(ids), n_runs):

@@ -72,12 +72,17 @@ def test_killed_at_a_step_of_writing(tmp_path: Path, kind: str) -> None:
 
 
 def test_killed_while_the_store_is_being_made(tmp_path: Path) -> None:
-    for number in range(4):
+    process = start(tmp_path, "make", "1")
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert [path.name[:4] for path in (tmp_path / "kv").glob("*cat*")] == ["tmp-"]
+    for number in range(3):
         process = start(tmp_path)
         time.sleep(0.02 * number)
         process.kill()
         process.communicate()
     finish(tmp_path)
+    assert list((tmp_path / "kv").glob("tmp-*")) == []
 
 
 def kill_at_random(root: Path, n_kills: int, seed: int) -> None:

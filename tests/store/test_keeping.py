@@ -170,6 +170,16 @@ def test_the_least_recently_used_document_goes_first(tmp_path: Path) -> None:
         assert store.verify().is_clean
 
 
+def test_what_nothing_refers_to_goes_before_any_document(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    with KVStore.open(tmp_path, warn=warnings.append) as store:
+        for _ in range(2):
+            ids = write(store, "a", TOKENS)
+        store.limit_bytes = store.size_bytes + 1000
+        write(store, "b", tokens_of(1000, 1))
+        assert (store.n_leading(ids), warnings) == (8, [])
+
+
 def test_reading_counts_as_use(tmp_path: Path) -> None:
     with KVStore.open(tmp_path) as store:
         old = write(store, "old", TOKENS)

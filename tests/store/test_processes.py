@@ -197,6 +197,14 @@ def test_a_segment_whose_rows_come_just_before_it_is_swept_stays(
             assert len(runs) == 8
 
 
+def test_nobody_waits_for_a_long_tidying(tmp_path: Path) -> None:
+    with KVStore.open(tmp_path) as store, holding(store.folder.tidy_lock):
+        ids = write(store, "a.txt", TOKENS)
+        with KVStore.open(tmp_path, limit_bytes=store.size_bytes + 1000) as other:
+            write(other, "b.txt", tokens_of(1000, 1))
+        assert store.n_leading(ids) == 0
+
+
 def test_gc_keeps_the_lock_files_of_known_documents_only(tmp_path: Path) -> None:
     with KVStore.open(tmp_path) as store:
         write(store, "a.txt", TOKENS)
@@ -204,7 +212,7 @@ def test_gc_keeps_the_lock_files_of_known_documents_only(tmp_path: Path) -> None
             pass
         store.gc()
         names = {path.name for path in store.folder.locks.iterdir()}
-        assert names == {"store.lock", f"{document_of(TOKENS).key}.lock"}
+        assert names == {"store.lock", "tidy.lock", f"{document_of(TOKENS).key}.lock"}
 
 
 def test_a_writer_that_is_alive_is_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

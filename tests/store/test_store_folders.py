@@ -15,6 +15,7 @@ import pytest
 from store.stored import document_of, encoded_run, ids_of, segment_files, tokens_of, write
 
 from localctx.store import KVStore, StoreUnusable
+from localctx.store.errors import StoreBusy
 from localctx.store.folder import MAX_DEFAULT_BYTES, StoreFolder, default_limit
 from localctx.store.schema import connect, wal_or_delete
 
@@ -279,6 +280,37 @@ def test_a_disk_too_full_for_the_catalogue_is_told(tmp_path: Path) -> None:
     with KVStore.open(tmp_path) as store:
         assert store.verify().is_clean
         assert write(store, "a.txt", TOKENS)
+
+
+def out_of_space(*_: object, **__: object) -> None:
+    """What SQLite says where it cannot even make its log."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    raise error
+
+
+def test_on_a_full_disk_what_is_there_is_read_and_can_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KVStore.open(tmp_path) as store:
+        ids = write(store, "a.txt", TOKENS)
+    monkeypatch.setattr("localctx.store.catalogue.wal_or_delete", out_of_space)
+    with KVStore.open(tmp_path) as store:
+        assert (store.is_read_only, store.n_leading(ids)) == (True, 8)
+        with store.reading(ids) as runs:
+            assert len(runs) == 8
+        with pytest.raises(StoreUnusable, match="can only be read"):
+            store.clear()
+    assert KVStore.erase(tmp_path) > 0
+    assert segment_files(tmp_path) == []
+
+
+def test_a_catalogue_that_stays_locked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localctx.store.schema.BUSY_SECONDS", 0.05)
+    with KVStore.open(tmp_path) as store, KVStore.open(tmp_path) as other, other.catalogue.transaction():
+        with pytest.raises(StoreBusy, match="database is locked"):
+            store.set_model_fact("m", "n", 1)
+        assert store.documents() == []  # reading goes on
 
 
 def test_a_failing_catalogue_takes_its_segment_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

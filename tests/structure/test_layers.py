@@ -23,7 +23,7 @@ ORDER = [
     "forecast",
     "registry",
 ]
-LEAVES = {"api", "bench", "cli", "doctor", "eval", "serve"}
+LEAVES = {"api", "bench", "cli", "doctor", "eval", "serve", "verify"}
 SHARED = {"", "_native", "errors", "names", "small_text", "settings", "values"}
 NEVER = {
     ("store", "engine"),

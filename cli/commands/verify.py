@@ -1,0 +1,112 @@
+"""`localctx verify`: the correctness gate of a model, stored KV beside exact attention."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from localctx.errors import UsageError
+
+from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+
+if TYPE_CHECKING:
+    from localctx.settings import Settings
+    from localctx.verify.gate import Gate, Report
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("verify")(with_options(verify))
+
+
+def verify(
+    run: RunOptions,
+    later: LaterOptions,
+    output: QuietOptions,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short look, without questions; index does it by itself.")
+    ] = False,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="FILE", help="Prose to measure on (default: technical).")
+    ] = None,
+) -> None:
+    """Compare answers from stored KV with exact ones; the verdict is kept with the model."""
+    from localctx.api import choose_model, open_model_for
+    from localctx.engine import LlamaModel
+    from localctx.verify.gate import FULL, QUICK
+
+    from ..terminal import print_json
+
+    later.refuse_given()
+    if run.strategy is not None:
+        raise UsageError("--strategy is not for verify", "it compares all ways of keeping KV")
+    settings, chosen = choose_model(run.flags(), run.config)
+    with closing(open_model_for(settings, chosen)) as model:
+        if not isinstance(model, LlamaModel):
+            raise UsageError("this backend keeps no KV", "a GGUF model")
+        report = _measured(model, QUICK if quick else FULL, text, output)
+    _keep(report, settings)
+    if output.json:
+        print_json(report.to_json())
+    else:
+        _print(report)
+
+
+def _measured(model: Any, gate: Gate, text: str | None, output: QuietOptions) -> Report:
+    """The gate's report, with progress on a terminal."""
+    from localctx.document import open_document
+    from localctx.verify.gate import probe_text, run_gate
+
+    from ..terminal import note, silent
+
+    if text is None:
+        prose = probe_text()
+    else:
+        with open_document(text) as document:
+            prose = document.read(0, document.text.n_code_points)
+    say = silent if output.quiet or output.json else note
+    return run_gate(model, gate, prose, lambda what, done, total: say(f"{what}: {done} of {total}"))
+
+
+def _keep(report: Report, settings: Settings) -> None:
+    """Put the verdict into the store; without one it is only shown."""
+    from localctx.session.verdicts import VERDICT_FACT
+    from localctx.store import KVStore, StoreUnusable
+
+    from ..terminal import note
+
+    if settings.store == "off":
+        return
+    try:
+        with KVStore.open(Path(settings.store) if settings.store else None) as store:
+            store.set_model_fact(report.fingerprint, VERDICT_FACT, report.verdict)
+    except StoreUnusable as error:
+        note(f"warning: {error.message}; the verdict is not kept")
+
+
+def _print(report: Report) -> None:
+    """A line a setting, a line a mode, and the verdict."""
+    from ..terminal import print_line
+
+    if report.refusal is not None:
+        print_line(f"{report.model}: {report.refusal}; answered by exact attention or from retrieved text")
+        return
+    print_line(f"{'kept as':<22}{'B/token':>9}{'KL':>9}{'top-1':>8}{'perplexity':>16}{'verdict':>9}")
+    for row in report.settings:
+        rise = f"{row['perplexity_rise']:+.2%} ± {row['perplexity_rise_error']:.2%}"
+        verdict = "passes" if row["passes"] else "fails"
+        figures = f"{row['bytes_per_token']:>9,.0f}{row['kl']:>9.4f}{row['top1']:>8.1%}{rise:>16}"
+        print_line(f"{row['name']:<22}{figures}{verdict:>9}")
+    if report.questions:
+        print_line(f"{'confusable passages':<28}{'right':>9}{'evaluated':>11}")
+    for row in report.questions:
+        right = f"{row['n_right']} of {row['n']}"
+        print_line(f"{row['name']:<28}{right:>9}{row['n_evaluated'] / max(1, row['n']):>11,.0f}")
+    stream = report.verdict["stream"]
+    codec = f", kept as {stream['codec']}" if stream.get("codec") else ""
+    print_line(f"answers from stored KV: {'pass' if stream['passes'] else 'fail'}{codec}")

@@ -1,0 +1,65 @@
+"""Which sentences a question points at, as token ranges that cover the passages exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localctx.document import Document
+from localctx.engine import EchoModel
+from localctx.session.pointing import pointed_sentences
+from localctx.session.reading import Passage, Reading
+
+MODEL = EchoModel()
+words = st.sampled_from(
+    ["The mine", "of Quarz", "was opened", "in 1742.", "Boats carry\n", "timber!", " – ", "x."]
+)
+
+
+def passages_of(document: Document) -> tuple[Reading, list[Passage]]:
+    reading = Reading(document)
+    for _ in reading.read(MODEL.tokenize):
+        pass
+    return reading, [reading.passage(number) for number in range(reading.n_blocks)]
+
+
+def test_the_sentence_that_answers_comes_first(book: Document) -> None:
+    reading, passages = passages_of(book)
+    found = pointed_sentences(passages, "Who opened the silver mine of Quarz?", MODEL.tokenize)
+    best = max(found, key=lambda candidate: candidate.score)
+    wanted = MODEL.tokenize("The silver mine of Quarz was opened in 1742 by Anna Feld.")
+    tokens = list(reading.stream[best.start : best.end])
+    assert tokens[-len(wanted) + 2 :] == wanted[2:]  # the line break before it belongs to it
+    assert any(candidate.score == 0 for candidate in found)
+
+
+def test_candidates_cover_every_token_of_a_document(book: Document) -> None:
+    reading, passages = passages_of(book)
+    found = pointed_sentences(passages, "timber", MODEL.tokenize)
+    assert [token for one in found for token in range(one.start, one.end)] == list(range(reading.n_tokens))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(words, min_size=1, max_size=40))
+def test_candidates_cover_every_token_of_any_passage(parts: list[str]) -> None:
+    text = " ".join(parts)
+    n_tokens = len(MODEL.tokenize(text))
+    passage = Passage(2, 0, len(text), text, n_tokens, "a.md", None, None, (), first_token=100)
+    found = pointed_sentences([passage], "Quarz 1742", MODEL.tokenize)
+    assert [token for one in found for token in range(one.start, one.end)] == list(range(100, 100 + n_tokens))
+    assert {candidate.document for candidate in found} == {2}
+
+
+def test_passages_of_several_documents_keep_their_own_ranges(open_text: Callable[..., Document]) -> None:
+    passages = []
+    for ordinal, code in enumerate((4411, 9922)):
+        reading = Reading(open_text(f"The code is {code}. It is secret.", f"{code}.txt"), ordinal)
+        for _ in reading.read(MODEL.tokenize):
+            pass
+        passages.append(reading.passage(0))
+    found = pointed_sentences(passages, "Which code is 9922?", MODEL.tokenize)
+    best = max(found, key=lambda candidate: candidate.score)
+    assert best.document == 1
+    assert next(candidate.start for candidate in found if candidate.document == 1) == 0
