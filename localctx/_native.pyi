@@ -134,13 +134,13 @@ class Run(KVSource):
         """Neighbouring KV heads that share scale and zero point."""
     @property
     def max_error(self) -> tuple[float, float]:
-        """Largest absolute error of any key (f16 as decoded, against the f32 un-rotated one) and of any value;
-        NaN and infinities, which are kept, aside.
+        """Largest absolute error of any key (f16 as decoded, against f32 un-rotated) and of any value; NaN
+        and infinities, which are kept, aside.
         """
     @property
     def n_outliers(self) -> int:
-        """Values kept in f16 because the codec would have exceeded the error bound, or could not hold them (NaN,
-        infinities). A layer's keys or values that would take more bytes that way are in f16 as a whole.
+        """Values kept in f16 because the codec would have exceeded the error bound or could not hold them
+        (NaN, infinities). A layer's keys or values that would take more bytes that way are all in f16.
         """
     def keys(self, layer: int) -> NDArray[np.float16]:
         """Decoded, un-rotated, [n_tokens, row elements]."""

@@ -56,11 +56,13 @@ def _index(job: Job) -> None:
     from localctx.session.indexing import Indexed, index_documents
     from localctx.session.strategy import Choice
 
+    from ..gating import check_once
     from ..running import prepared, shortcomings
-    from ..terminal import note, print_json
+    from ..terminal import note, print_json, silent
 
     done: Indexed | None = None
     with prepared(job, lambda requested, n_tokens, limit: Choice("stream", "into the store")) as ready:
+        check_once(ready.model, ready.settings, silent if job.output.quiet else note)
         verb = index_documents(ready.opened.documents, ready.model, ready.settings, ready.reporter.progress)
         with closing_events(verb) as events:
             for event in events:

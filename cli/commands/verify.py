@@ -37,8 +37,8 @@ def verify(
 ) -> None:
     """Compare answers from stored KV with exact ones; the verdict is kept with the model."""
     from localctx.api import choose_model, open_model_for
-    from localctx.engine import LlamaModel
     from localctx.verify.gate import FULL, QUICK
+    from localctx.verify.model import GateModel
 
     from ..terminal import print_json
 
@@ -47,7 +47,7 @@ def verify(
         raise UsageError("--strategy is not for verify", "it compares all ways of keeping KV")
     settings, chosen = choose_model(run.flags(), run.config)
     with closing(open_model_for(settings, chosen)) as model:
-        if not isinstance(model, LlamaModel):
+        if not isinstance(model, GateModel):
             raise UsageError("this backend keeps no KV", "a GGUF model")
         report = _measured(model, QUICK if quick else FULL, text, output)
     _keep(report, settings)

@@ -23,6 +23,7 @@ from localctx.session.reading import Reading
 from localctx.session.run import Run
 from localctx.session.strategy import round_n_ctx
 from localctx.session.token_stream import TokenStream
+from localctx.session.verdicts import codec_of
 from localctx.values import Model
 
 __all__ = [
@@ -138,9 +139,10 @@ class Cache:
         return self._prefix_stream
 
     def encoding(self, codec: str | None = None) -> Encoding:
-        """How runs are written; `codec` where the settings name none."""
+        """How runs are written; the codec is that of the settings, else `codec`, else the verdict's."""
         settings = self.run.settings.cache
-        chosen = settings.codec or codec or settings.stored_codec
+        found = codec_of(self.kept.facts(self.model.info.fingerprint))
+        chosen = settings.codec or codec or found or settings.stored_codec
         return Encoding(chosen, settings.head_group, settings.error_bound)
 
     def exact_codec(self, n_tokens: int) -> str:

@@ -15,7 +15,7 @@ from localctx.session.events import Event
 from localctx.session.reading import Passage
 from localctx.session.run import Run
 
-__all__ = ["Filling", "pointed_blocks", "retrieved", "whole"]
+__all__ = ["MAX_BLOCKS", "Filling", "pointed_blocks", "retrieved", "whole"]
 
 MAX_BLOCKS = 6
 """Blocks retrieved at most: measured, a small model answers 20 of 20 from 4 blocks and 12 of 20 from 12."""
@@ -62,8 +62,9 @@ def pointed_blocks(
     budget: int,
     cost: Callable[[int], int],
     is_there: Callable[[int], bool] = lambda number: True,
+    max_blocks: int = MAX_BLOCKS,
 ) -> Generator[Event, None, list[int]]:
-    """Running numbers of the blocks that the question points at, in document order; at least one.
+    """Running numbers of the blocks that the question points at, in document order; one to max_blocks.
 
     cost(number): tokens a block takes in the context · is_there(number): whether it may be chosen.
     Raises UsageError when not even one fits the budget, in tokens.
@@ -81,7 +82,7 @@ def pointed_blocks(
     for number, _ in ranking[:N_RANKED]:
         costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
     selection = choose(
-        replace(hits, ranking=ranking).scores(), costs, budget_tokens=budget, max_blocks=MAX_BLOCKS,
+        replace(hits, ranking=ranking).scores(), costs, budget_tokens=budget, max_blocks=max_blocks,
         text_keys=keys, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
     chosen = [number for number in selection.indices if is_there(number)]
@@ -89,7 +90,7 @@ def pointed_blocks(
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
-        chosen = _first_fitting(run, budget, cost, is_there)
+        chosen = _first_fitting(run, budget, cost, is_there)[:max_blocks]
     if not chosen:
         raise UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
     return chosen

@@ -16,7 +16,7 @@ from localctx.kv import KVContext
 from localctx.selection import header_line
 from localctx.session.cache import Cache, run_finder
 from localctx.session.events import Event
-from localctx.session.filling import pointed_blocks
+from localctx.session.filling import MAX_BLOCKS, pointed_blocks
 from localctx.session.placing import Placed, fitted
 from localctx.session.pointing import pointed_sentences
 from localctx.session.reading import Passage
@@ -30,6 +30,8 @@ __all__ = ["stream_reason", "streamed"]
 HEADER_TOKENS = 20
 """A header line's tokens at most: it is evaluated with every question."""
 SEPARATOR = "\n\n"
+LAZY_BLOCKS = 4
+"""Blocks of a question whose passages must be prefilled first: each takes some 1,500 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         budget,
         lambda number: run.tokens_of(number)[2] - run.tokens_of(number)[1] + HEADER_TOKENS,
         supplied.may_choose,
+        LAZY_BLOCKS if supplied.way == "lazy" else MAX_BLOCKS,
     )
     passages = tuple(run.passage(number) for number in numbers)
     yield from supplied.provide(passages)

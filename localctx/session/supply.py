@@ -25,8 +25,11 @@ Way: TypeAlias = Literal["stored", "part", "eager", "lazy"]
 
 @dataclass(slots=True)
 class Supply:
-    """streams[d]: document d's streams whose runs may be used, the preferred one first · there[d]: runs of that
-    one that were at hand before · rate: tokens a second that the choice was made by.
+    """Where the passages' KV comes from.
+
+    streams[d]: document d's streams whose runs may be used, the preferred one first ·
+    there[d]: which runs of the preferred one were at hand before ·
+    rate: tokens a second that the choice was made by.
     """
 
     cache: Cache

@@ -8,18 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["VERDICT_FACT", "passes", "why_not_by_itself"]
+from localctx.kv_settings import CODEC_NAMES
+
+__all__ = ["VERDICT_FACT", "codec_of", "passes", "why_not_by_itself"]
 
 VERDICT_FACT = "verdict"
-"""The name of the fact in the store's table of models: {"stream": {"passes": true, ...}, ...}."""
+"""The name of the fact in the store's table of models: {"stream": {"passes": true, "codec": "int4"}, ...}."""
 
 
 def passes(facts: Mapping[str, Any], mode: str = "stream") -> bool | None:
     """The verdict on a mode among a model's facts; None without one."""
+    value = _mode(facts, mode).get("passes")
+    return value if isinstance(value, bool) else None
+
+
+def codec_of(facts: Mapping[str, Any], mode: str = "stream") -> str | None:
+    """The smallest codec that was found good enough; None without one."""
+    value = _mode(facts, mode).get("codec")
+    return value if value in CODEC_NAMES else None
+
+
+def _mode(facts: Mapping[str, Any], mode: str) -> Mapping[str, Any]:
+    """What the verdict says of a mode; nothing where it is not understood."""
     verdict = facts.get(VERDICT_FACT)
     found = verdict.get(mode) if isinstance(verdict, Mapping) else None
-    value = found.get("passes") if isinstance(found, Mapping) else None
-    return value if isinstance(value, bool) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def why_not_by_itself(facts: Mapping[str, Any], model: str) -> str | None:

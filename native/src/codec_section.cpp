@@ -154,7 +154,9 @@ void SectionEncoder::find_value_bounds(const float *row) {
     }
 }
 
-// From the bounds: the zero rounded down and the scale rounded up to f16, so that every value is covered.
+// From the bounds: the zero rounded down and the scale rounded up to f16, so that every value is covered. Clipping
+// or fitting the range by least squares, measured on SmolLM2, brings INT4 and INT3 nothing or harm, although the
+// squared error falls. It does help INT2 keys, for which it is not done.
 void SectionEncoder::write_parameters(std::uint8_t *block) const {
     const std::size_t n_scales = section_.n_scales();
     for (std::size_t i = 0; i < n_scales; ++i) {

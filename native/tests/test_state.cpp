@@ -1,5 +1,6 @@
 #include "state.h"
 
+#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -80,6 +81,13 @@ void test_what_is_not_understood_is_named() {
     CHECK(refuses(form, "no V rows (MLA)"));
     (form = {}).positions = {0, -3};
     CHECK(refuses(form, "position -3"));
+    Bytes other = plain_blob();
+    other.data[4] = 1;  // the header's sequence, not the cells'
+    CHECK(refusal(other.data).find("cell of another sequence") != std::string::npos);
+    Bytes wrapping = plain_blob();
+    const std::uint64_t third = 0x5555555555555556;  // three rows of it are 2 bytes in 64 bits
+    std::memcpy(wrapping.data.data() + 16 + 3 * 12 + 8 + 4, &third, sizeof third);
+    CHECK(refusal(wrapping.data).find("K rows beyond the end") != std::string::npos);
     Bytes longer = plain_blob();
     longer.word(std::uint8_t{0});
     CHECK(refusal(longer.data).find("1 bytes after the attention section") != std::string::npos);

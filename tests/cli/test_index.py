@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from session.test_kept_kv import LONG, SHORT
+from session.test_kept_kv import LONG, SHORT, chapters
 
 Run = Callable[..., Any]
 
@@ -117,3 +120,33 @@ def test_the_spelling_of_an_article_means_stream(localctx: Run, words: list[str]
     assert result.json["strategy"] == "stream"
     clash = localctx("ask", file, "-q", "?", *words, "--kv", "cache_type=streaming", "--strategy", "exact")
     assert (clash.code, "means --strategy stream" in clash.err) == (2, True)
+
+
+def test_a_model_is_checked_once(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path, SHORT)
+    assert "are answers from stored KV as good as exact ones?" in localctx("index", file, *words).err
+    assert "as good as exact ones?" not in localctx("index", file, *words).err
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    text = chapters(900)
+    file = write(tmp_path, text)
+    program = "from localctx.cli.entry import run; run()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, "index", file, *words], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "store").glob("kv/segments/*.seg")):
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130, said
+    assert time.monotonic() - started < 20
+    assert said.rstrip().endswith("interrupted")
+    assert localctx("store", "verify", *words[2:4]).code == 0
+    row = localctx("index", write(tmp_path, text), *words, "--json").json["documents"][0]
+    assert 0 < row["tokens_stored_before"] < row["tokens_total"] == row["tokens_stored"]

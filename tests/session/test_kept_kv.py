@@ -187,7 +187,10 @@ def test_an_appended_text_is_prefilled_from_its_tail(indexed: Place) -> None:
     assert row.tokens_stored == row.tokens_total
 
 
-def test_stopped_work_goes_on_where_it_was(place: Place, indexed_once: Place) -> None:
+def test_stopped_work_goes_on_where_it_was(
+    place: Place, indexed_once: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localctx.session.prefill.REPORT_SECONDS", 0.0)  # be told of every chunk
     file = place.write(LONG)
 
     def stop(step: Progress) -> None:

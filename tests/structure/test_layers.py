@@ -24,7 +24,18 @@ ORDER = [
     "registry",
 ]
 LEAVES = {"api", "bench", "cli", "doctor", "eval", "serve", "verify"}
-SHARED = {"", "_native", "errors", "names", "small_text", "settings", "values"}
+SHARED = {
+    "",
+    "_native",
+    "errors",
+    "kv",
+    "kv_settings",
+    "names",
+    "private_files",
+    "settings",
+    "small_text",
+    "values",
+}
 NEVER = {
     ("store", "engine"),
     ("engine", "store"),
