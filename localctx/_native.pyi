@@ -1,6 +1,7 @@
 """The C++ core. Buffers are read with the GIL released; offsets are 64-bit."""
 
 from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
@@ -66,9 +67,11 @@ class AbortFlag:
     def unwatch_sigint(self) -> None: ...
 
 class Rope:
-    """The rotation of keys: pair i of a head turns by position * frequencies[i] radians, lengths by `magnitude`.
+    """The rotation of keys: pair i of a head turns by position * frequencies[i] radians, lengths by
+    `magnitude`.
 
-    frequencies: float64 [n_rot / 2], all factors and scalings in them. Pairs are (i, i + n_rot / 2) with `neox`,
+    frequencies: float64 [n_rot / 2], all factors and scalings in them. Pairs are (i, i + n_rot / 2) with
+    `neox`,
     else (2i, 2i + 1); dimensions from n_rot to head_dim stay as they are.
     """
 
@@ -90,9 +93,12 @@ class KVSource:
 class State(KVSource):
     """A parsed llama.cpp state blob of one sequence; keeps the buffer, copies nothing. Rows are by position.
 
-    Raises ValueError, naming what is not understood: several streams, transposed V, no V (MLA), row types other
-    than f16, cells with two-dimensional positions (M-RoPE), lengths that do not add up, an odd address. Of a blob
-    that is more than one attention section, `sections`, `n_tokens` and `positions` (of the first section) can be
+    Raises ValueError, naming what is not understood: several streams, transposed V, no V (MLA), row types
+    other
+    than f16, cells with two-dimensional positions (M-RoPE), lengths that do not add up, an odd address. Of
+    a blob
+    that is more than one attention section, `sections`, `n_tokens` and `positions` (of the first section)
+    can be
     read; all else raises ValueError. The magic is not judged: compose() writes that of `like`.
     """
 
@@ -176,7 +182,8 @@ def compose(
     out: NDArray[np.uint8] | None = None,
 ) -> NDArray[np.uint8]:
     """A state blob of `like`'s layout that holds the rows (source, first, n) in order, at `positions` (one a
-    row, ascending). `out`: a buffer of state_size() bytes to write to. Raises ValueError for layouts that differ.
+    row, ascending). `out`: a buffer of state_size() bytes to write to. Raises ValueError for layouts that
+    differ.
     """
 
 def state_size(like: State, n_tokens: int) -> int:
@@ -192,7 +199,8 @@ def scan_encode(
     n_threads: int = 0,
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Un-rotated keys, without magnitude, of the (layer, KV head) pairs in INT8: codes [n_tokens, n_heads,
-    head_dim] and the scales [n_tokens, n_heads] they are multiplied by. Columns of consecutive rows concatenate. A
+    head_dim] and the scales [n_tokens, n_heads] they are multiplied by. Columns of consecutive rows
+    concatenate. A
     head's key that is not finite becomes 0. Raises ValueError for rows and heads that are not there.
     """
 
@@ -204,9 +212,12 @@ def scan(
     *,
     n_threads: int = 0,
 ) -> NDArray[np.float32]:
-    """The largest query . key over the tokens [block_starts[b], block_starts[b + 1]) of each block b, for queries
-    [n_queries, n_heads, head_dim] (un-rotated, in the column's order of heads): [n_queries, n_heads, n_blocks],
-    minus infinity for an empty block. Queries are rounded to 15 bits, sums are exact integers. Raises ValueError for
+    """The largest query . key over the tokens [block_starts[b], block_starts[b + 1]) of each block b, for
+    queries
+    [n_queries, n_heads, head_dim] (un-rotated, in the column's order of heads): [n_queries, n_heads,
+    n_blocks],
+    minus infinity for an empty block. Queries are rounded to 15 bits, sums are exact integers. Raises
+    ValueError for
     shapes that differ, starts that do not ascend within the column, queries that are not finite.
     """
 
@@ -214,6 +225,8 @@ def set_threads(n_threads: int) -> None:
     """Size of the pool that encode, compose and scan share; default: the CPUs this process may use."""
 
 def simd_level() -> str:
-    """The instructions in use: "avx512", "avx2", "neon" or "scalar" (LOCALCTX_SIMD=scalar forces the last)."""
+    """The instructions in use: "avx512", "avx2", "neon" or "scalar" (LOCALCTX_SIMD=scalar forces the
+    last).
+    """
 
 __version__: str

@@ -156,10 +156,8 @@ def _from_digits(match: regex.Match[str]) -> Number:
         mark, ascii_text = match["mark"], _ascii_digits(match["grouped"])
         whole, point, fraction = ascii_text.rpartition("." if mark != "." else ",")
         text = (whole if point else fraction).replace(mark, "") + ("." + fraction if point else "")
-        if mark == "." and text.startswith("0"):
+        if (mark == "." and text.startswith("0")) or (mark == "," and text.startswith("0")):
             text = ascii_text.replace(",", ".")
-        elif mark == "," and text.startswith("0"):
-            text = ascii_text.replace(",", ".", 1)
         if mark in SPACES:
             parts = tuple(_canonical(Decimal(part)) for part in ascii_text.replace(",", ".").split(mark))
     else:
