@@ -30,6 +30,8 @@ __all__ = ["stream_reason", "streamed"]
 HEADER_TOKENS = 20
 """A header line's tokens at most: it is evaluated with every question."""
 SEPARATOR = "\n\n"
+LEAST_REFRESH = 1 / 3
+"""What `refresh=auto` evaluates again at least: measured, less leaves competing passages mixed up."""
 LAZY_BLOCKS = 4
 """Blocks of a question whose passages must be prefilled first: each takes some 1,500 tokens."""
 
@@ -165,7 +167,7 @@ def _refresh(
     if share is None:
         n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
         n_affordable = math.floor(run.settings.latency * cache.rate(context)) - n_new
-        share = min(1.0, max(0.0, n_affordable / n_selected))
+        share = min(1.0, max(LEAST_REFRESH, n_affordable / n_selected))
     if share >= 1.0:
         return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
     if share <= 0.0:

@@ -55,7 +55,7 @@ class Mode:
     window: int = 4096
     codec: str = "f16"
     refresh: float = 0.0
-    rule: str = "sentences"
+    rule: str = "named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +200,14 @@ def _passages(attended: Sequence[Chapter], *, with_header: bool) -> list[Passage
     ]
 
 
-def _sentences(attended: Sequence[Chapter], asked: Chapter, model: Model) -> list[RefreshCandidate]:
+def _named(attended: Sequence[Chapter], asked: Chapter, model: Model) -> list[RefreshCandidate]:
     """What the product does."""
     return pointed_sentences(_passages(attended, with_header=True), asked.question, model.tokenize)
+
+
+def _sentences(attended: Sequence[Chapter], asked: Chapter, model: Model) -> list[RefreshCandidate]:
+    """Sentences by the question's words, whatever stands in the header lines."""
+    return pointed_sentences(_passages(attended, with_header=False), asked.question, model.tokenize)
 
 
 def _first_tokens(attended: Sequence[Chapter], _: Chapter, __: Model) -> list[RefreshCandidate]:
@@ -214,20 +219,4 @@ def _first_tokens(attended: Sequence[Chapter], _: Chapter, __: Model) -> list[Re
     ]
 
 
-def _whole_passages(attended: Sequence[Chapter], asked: Chapter, model: Model) -> list[RefreshCandidate]:
-    """Whole passages, the one that the question points at first (header line and text)."""
-    found = pointed_sentences(_passages(attended, with_header=True), asked.question, model.tokenize)
-    candidates = []
-    for chapter in attended:
-        name_is_asked = chapter.name in asked.question
-        inside = [c.score for c in found if chapter.first <= c.start < chapter.end]
-        score = max(inside, default=0.0) + (1.0 if name_is_asked else 0.0)
-        candidates.append(RefreshCandidate(DOCUMENT, chapter.first, chapter.end, score))
-    return candidates
-
-
-RULES: dict[str, Rule] = {
-    "sentences": _sentences,
-    "first": _first_tokens,
-    "passages": _whole_passages,
-}
+RULES: dict[str, Rule] = {"first": _first_tokens, "named": _named, "sentences": _sentences}

@@ -63,3 +63,18 @@ def test_passages_of_several_documents_keep_their_own_ranges(open_text: Callable
     best = max(found, key=lambda candidate: candidate.score)
     assert best.document == 1
     assert next(candidate.start for candidate in found if candidate.document == 1) == 0
+
+
+def test_the_passage_that_its_header_names_comes_first() -> None:
+    text = "It rained. The code of this city is 4711."
+    n_tokens = len(MODEL.tokenize(text))
+    passages = [
+        Passage(0, 1, 1 + len(text), text, n_tokens, name, None, None, (), first_token=100 * at)
+        for at, name in enumerate(("City of Oslo", "City of Lisbon", "City of Riga"))
+    ]
+    found = pointed_sentences(passages, "What is the code of the city of Lisbon?", MODEL.tokenize)
+    best = sorted(found, key=lambda one: -one.score)[:2]
+    assert {one.start // 100 for one in best} == {1}
+    same = pointed_sentences(passages, "What is the code of the city?", MODEL.tokenize)
+    by_passage = [[one.score for one in same if one.start // 100 == at] for at in range(3)]
+    assert by_passage[0] == by_passage[1] == by_passage[2]
