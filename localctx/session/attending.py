@@ -6,8 +6,8 @@ A document's keys go back to the positions they had: nothing of the answer depen
 from __future__ import annotations
 
 from localctx.assemble import Layout, StoredTokens
-from localctx.kv import KVContext, PrefillPolicy
-from localctx.session.cache import Cache, run_finder
+from localctx.kv import KVContext
+from localctx.session.cache import EXACT, Cache, run_finder
 from localctx.session.placing import Placed, fitted
 from localctx.session.prefill import prefill_rest
 from localctx.session.token_stream import TokenStream
@@ -23,7 +23,7 @@ def exact_stream(cache: Cache, ordinal: int = 0) -> TokenStream:
     reading = cache.run.readings[ordinal]
     policy = cache.policy
     is_exact = policy.kind == "window" and reading.n_tokens <= policy.window
-    return cache.stream_of(reading, policy if is_exact else PrefillPolicy("exact", 0))
+    return cache.stream_of(reading, policy if is_exact else EXACT)
 
 
 def restored_whole(cache: Cache) -> Placed:

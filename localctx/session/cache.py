@@ -28,6 +28,7 @@ from localctx.values import Model
 
 __all__ = [
     "CHUNK_TOKENS",
+    "EXACT",
     "LAZY_WINDOW",
     "PREFIX_CODEC",
     "Cache",
@@ -39,6 +40,7 @@ __all__ = [
 
 LAZY_WINDOW = 1024
 """Tokens of a span that is prefilled on demand, and of the left context that it sees."""
+EXACT = PrefillPolicy("exact", 0)
 CHUNK_TOKENS = 1024
 """Room for what is evaluated at a time."""
 PREFIX_CODEC = "f16"
@@ -117,11 +119,16 @@ class Cache:
     def whole_stream(self, reading: Reading) -> TokenStream:
         """The reading's tokens under the policy for whole documents.
 
-        A small --ctx allows a small window only, but what was prefilled with a larger one serves as well.
+        A small --ctx allows a small window only, but what was prefilled whole with a larger one, or exactly,
+        serves as well.
         """
-        widest = self.stream_of(reading, self._policy_within(self._trained))
-        if widest.policy != self.policy and self.kept.n_leading(widest.ids, self.codec) == widest.n_runs:
-            return widest
+        wider = [self._policy_within(self._trained)]
+        if self.policy.kind == "window" and self.policy.window < reading.n_tokens <= self._trained:
+            wider.insert(0, EXACT)
+        for policy in wider:
+            stream = self.stream_of(reading, policy)
+            if policy != self.policy and self.kept.n_leading(stream.ids, self.codec) == stream.n_runs:
+                return stream
         return self.stream_of(reading, self.policy)
 
     def stream_of(self, reading: Reading, policy: PrefillPolicy) -> TokenStream:
@@ -135,7 +142,7 @@ class Cache:
         """The prefix as a stream of its own."""
         if self._prefix_stream is None:
             bare = KVSpace(self.space.model, self.space.rope, ())
-            self._prefix_stream = TokenStream(array("i", self.prefix), bare, PrefillPolicy("exact", 0))
+            self._prefix_stream = TokenStream(array("i", self.prefix), bare, EXACT)
         return self._prefix_stream
 
     def encoding(self, codec: str | None = None) -> Encoding:

@@ -20,6 +20,8 @@ __all__ = ["EAGER_SECONDS", "Supply", "supply"]
 
 EAGER_SECONDS = 120.0
 """`lazy=auto` prefills a whole document up to this estimate."""
+LAZY_TOKENS = 6144
+"""What a lazily answered question prefills, about: a text not much longer is prefilled whole."""
 Way: TypeAlias = Literal["stored", "part", "eager", "lazy"]
 
 
@@ -151,7 +153,7 @@ def _index_now(
     run = cache.run
     with cache.context(cache.prefill_n_ctx(cache.policy, run.n_tokens)) as context:
         rate = cache.rate(context, "stream")
-        if not must and n_missing / rate > EAGER_SECONDS:
+        if not must and n_missing / rate > EAGER_SECONDS and n_missing > 1.5 * LAZY_TOKENS:
             yield run.warn(
                 f"indexing would take {minutes(n_missing / rate)}: only the passages that the question needs "
                 "are prefilled (--kv lazy=off indexes all; localctx index --background does meanwhile)"

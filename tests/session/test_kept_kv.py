@@ -173,6 +173,16 @@ def test_a_small_document_is_indexed_for_exact_attention(place: Place) -> None:
     assert answer.tokens.evaluated < 150
 
 
+def test_exact_kv_serves_stored_answers_too(place: Place) -> None:
+    file = place.write(SHORT)
+    row, _ = place.index(file, kv="window=128")
+    assert row.policy == "exact"
+    answer = place.ask(file, strategy="stream", kv="window=128,refresh=0")
+    assert answer.strategy == "stream"
+    assert answer.tokens.evaluated < 200
+    assert not [warning for warning in answer.warnings if "does not serve" in warning]
+
+
 # --- prefilling ---------------------------------------------------------------------------------------
 
 
@@ -244,6 +254,7 @@ def test_lazy_prefills_only_what_the_question_needs_and_keeps_it(place: Place) -
 
 def test_lazy_auto_says_why_and_when_indexing_pays(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localctx.session.supply.EAGER_SECONDS", 0.0)
+    monkeypatch.setattr("localctx.session.supply.LAZY_TOKENS", 0)
     answer = place.ask(place.write(LONG), strategy="stream", kv="refresh=0")
     assert answer.coverage.tokens_dropped > 0
     assert any("indexing would take" in warning for warning in answer.warnings)
