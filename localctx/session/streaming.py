@@ -55,7 +55,9 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     """
     run = cache.run
     supplied = yield from supply(cache)
-    budget = min(room, run.settings.cache.budget or room)
+    asked = run.settings.cache.budget
+    budget = min(room, asked or room)
+    max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
     numbers = yield from pointed_blocks(
         run,
         index,
@@ -63,7 +65,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         budget,
         lambda number: run.tokens_of(number)[2] - run.tokens_of(number)[1] + HEADER_TOKENS,
         supplied.may_choose,
-        LAZY_BLOCKS if supplied.way == "lazy" else MAX_BLOCKS,
+        min(LAZY_BLOCKS, max_blocks) if supplied.way == "lazy" else max_blocks,
     )
     passages = tuple(run.passage(number) for number in numbers)
     yield from supplied.provide(passages)
