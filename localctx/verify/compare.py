@@ -117,32 +117,38 @@ def compare(
         exact = _reference(context, [*prefix, *span.context], span.target)
         short = [*prefix, *span.context[-SHORT_CONTEXT:]]
         needy = _needy(context, short, span.target, exact)
-        prefix_run = _runs(context, (), prefix, None, "f16")
+        prefix_runs = _encoded(_chunks(context, (), prefix, None), "f16")
+        chunks: dict[int | None, list[KVChunk]] = {}
         for setting, found in zip(settings, figures, strict=True):
-            runs = _runs(context, prefix, span.context, setting.window, setting.codec)
+            if setting.window not in chunks:
+                chunks = {setting.window: _chunks(context, prefix, span.context, setting.window)}
+            runs = _encoded(chunks[setting.window], setting.codec)
             found.n_bytes += sum(len(data) for data in runs)
             found.n_stored += len(span.context)
-            _place(context, [*prefix, *span.context], [*prefix_run, *runs])
+            _place(context, [*prefix, *span.context], [*prefix_runs, *runs])
             _score(context, span.target, exact, found)
             found.is_needy.append(needy)
         on_span(number + 1, len(spans))
     return figures
 
 
-def _runs(
-    context: KVContext, prefix: Sequence[int], tokens: Sequence[int], window: int | None, codec: str
-) -> list[bytes]:
-    """The tokens' KV, prefilled behind the prefix and encoded run by run."""
+def _chunks(
+    context: KVContext, prefix: Sequence[int], tokens: Sequence[int], window: int | None
+) -> list[KVChunk]:
+    """The tokens' KV, prefilled behind the prefix."""
     policy = PrefillPolicy("exact") if window is None else PrefillPolicy("window", window)
-    runs: list[bytes] = []
+    chunks: list[KVChunk] = []
+    context.stream(prefix, tokens, policy, chunks.append)
+    return chunks
 
-    def keep(chunk: KVChunk) -> None:
-        for first in range(0, chunk.n_tokens, RUN_TOKENS):
-            n = min(RUN_TOKENS, chunk.n_tokens - first)
-            runs.append(_native.encode(chunk.state, first, n, chunk.rope, codec))
 
-    context.stream(prefix, tokens, policy, keep)
-    return runs
+def _encoded(chunks: Sequence[KVChunk], codec: str) -> list[bytes]:
+    """The chunks' runs, in order."""
+    return [
+        _native.encode(chunk.state, first, min(RUN_TOKENS, chunk.n_tokens - first), chunk.rope, codec)
+        for chunk in chunks
+        for first in range(0, chunk.n_tokens, RUN_TOKENS)
+    ]
 
 
 def _place(context: KVContext, tokens: Sequence[int], runs: Sequence[bytes]) -> None:

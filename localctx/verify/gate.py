@@ -23,9 +23,11 @@ from localctx.verify.questions import Asker, Mode, Outcome, store_document
 __all__ = ["FULL", "MAX_PERPLEXITY_RISE", "MIN_TOP1", "QUICK", "Gate", "Report", "probe_text", "run_gate"]
 
 MIN_TOP1, MAX_PERPLEXITY_RISE = 0.97, 0.02
+"""Top-1 agreement with exact attention, by that of unchanged KV, and the rise of perplexity."""
 ROWS = 128
 """Rows of logits asked for at a time."""
 CHUNK_TOKENS = 1024
+QUESTION_WINDOW = 4096
 CODECS_BY_SIZE = ("int4", "int8", "f16")
 
 Tell = Callable[[str, int, int], None]
@@ -45,7 +47,7 @@ class Gate:
     n_questions: int = 8
 
 
-QUICK = Gate(1, 1024, 256, ("int4",), 512)
+QUICK = Gate(1, 1024, 384, ("f16", "int4"), 512)
 FULL = Gate(6, 2048, 384, ("f16", "int8", "int4"), 1024, n_documents=3)
 
 QUESTION_MODES = (
@@ -146,11 +148,17 @@ def _compare(
         )
     finally:
         context.close()
-    return [_judged(figures.as_json()) for figures in found]
+    rows = [figures.as_json() for figures in found]
+    unchanged = (row["top1"] for row in rows if row["name"] == "f16")
+    floor = next(unchanged, 1.0)
+    return [_judged(row, floor) for row in rows]
 
 
-def _judged(row: dict[str, Any]) -> dict[str, Any]:
-    passes = row["top1"] >= MIN_TOP1 and row["perplexity_rise"] <= MAX_PERPLEXITY_RISE
+def _judged(row: dict[str, Any], floor: float) -> dict[str, Any]:
+    """`floor`: the agreement of unchanged KV. Below 1, it is what llama.cpp's own kernels for batches of other
+    sizes do to quantised weights, and no loss of what is kept.
+    """
+    passes = row["top1"] >= MIN_TOP1 * floor and row["perplexity_rise"] <= MAX_PERPLEXITY_RISE
     return {**row, "passes": bool(passes)}
 
 
@@ -161,10 +169,12 @@ def _ask(model: GateModel, gate: Gate, text: str, tell: Tell) -> list[dict[str, 
     context = model.open_kv_context(min(model.usable_n_ctx(), 8192))
     try:
         asker = Asker(model, context)
+        room = context.n_ctx - len(asker.prefix) - CHUNK_TOKENS
+        window = min(QUESTION_WINDOW, max(128, room // 128 * 128))
         for number in range(gate.n_documents):
             kind = list(KINDS.values())[number % len(KINDS)]
             document = make_document(number, haystack, model.tokenize, kind, Shape())
-            stored = store_document(context, asker.prefix, document, 4096, "int4")
+            stored = store_document(context, asker.prefix, document, window, "int4")
             choose = random.Random(number)  # noqa: S311  # reproducible, not secret
             for place, asked in enumerate(document.chapters[: gate.n_questions]):
                 others = choose.sample([c for c in document.chapters if c is not asked], 3)

@@ -13,7 +13,7 @@ from localctx.engine.echo import EchoModel
 from localctx.errors import UsageError
 from localctx.session.verdicts import VERDICT_FACT, passes
 from localctx.verify.compare import Setting, compare, spans_of
-from localctx.verify.gate import Gate, Report, run_gate
+from localctx.verify.gate import Gate, Report, _judged, run_gate
 
 WORDS = TRAINING_TEXT.split()
 
@@ -60,11 +60,11 @@ def test_a_tenth_of_the_tokens_is_judged_apart(figures: dict[str, dict]) -> None
 
 def test_a_whole_gate(tiny_model_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    gate = Gate(1, 384, 64, ("int8", "int4"), 128, n_documents=0)
+    gate = Gate(1, 384, 64, ("f16", "int4"), 128, n_documents=0)
     with open_model(tiny_model_path, EngineOptions(n_batch=128)) as model:
         report = run_gate(model, gate, prose(1500), lambda *seen: told.append(seen))
     assert report.refusal is None
-    assert [row["name"] for row in report.settings] == ["int8", "int4", "window 128"]
+    assert [row["name"] for row in report.settings] == ["f16", "int4", "window 128"]
     assert told[-1] == ("comparing", 1, 1)
     facts = {VERDICT_FACT: report.verdict}
     assert passes(facts) is report.verdict["stream"]["passes"]
@@ -94,3 +94,22 @@ def test_the_verdict_names_the_smallest_codec_that_passes() -> None:
 def test_a_window_that_fails_fails_the_model() -> None:
     rows = (row("int4", True), row("window 512", False, 512))
     assert Report("m", "f", None, rows).verdict["stream"]["passes"] is False
+
+
+def test_agreement_is_judged_by_that_of_unchanged_kv() -> None:
+    noisy = {"top1": 0.91, "perplexity_rise": 0.004}
+    assert _judged(noisy, floor=0.92)["passes"]
+    assert not _judged(noisy, floor=1.0)["passes"]
+    assert not _judged({"top1": 0.92, "perplexity_rise": 0.021}, floor=0.92)["passes"]
+
+
+@pytest.mark.slow
+def test_questions_are_counted_for_every_mode(tiny_model_path: Path) -> None:
+    gate = Gate(1, 384, 64, ("f16", "int4"), 128, n_documents=1, n_questions=1)
+    with open_model(tiny_model_path) as model:
+        report = run_gate(model, gate, prose(4000))
+    assert [row["n"] for row in report.questions] == [1] * len(report.questions)
+    by_name = {row["name"]: row["n_evaluated"] for row in report.questions}
+    shares = [by_name[f"stored, refresh {share}%"] for share in (0, 10, 33, 100)]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[2] < shares[3]
