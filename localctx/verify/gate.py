@@ -47,8 +47,8 @@ class Gate:
     n_questions: int = 8
 
 
-QUICK = Gate(1, 1024, 384, ("f16", "int4"), 512)
-FULL = Gate(6, 2048, 384, ("f16", "int8", "int4"), 1024, n_documents=3)
+QUICK = Gate(1, 1024, 384, ("f16", "int4"), 256)
+FULL = Gate(6, 2048, 384, ("f16", "int8", "int4"), 512, n_documents=3)
 
 QUESTION_MODES = (
     Mode("re-prefill, no headers", source="text", headers=False),
@@ -155,8 +155,8 @@ def _compare(
 
 
 def _judged(row: dict[str, Any], floor: float) -> dict[str, Any]:
-    """`floor`: the agreement of unchanged KV. Below 1, it is what llama.cpp's own kernels for batches of other
-    sizes do to quantised weights, and no loss of what is kept.
+    """`floor`: the agreement of unchanged KV. Below 1, it is what llama.cpp's kernels for batches of another
+    size do to quantised weights, and no loss of what is kept.
     """
     passes = row["top1"] >= MIN_TOP1 * floor and row["perplexity_rise"] <= MAX_PERPLEXITY_RISE
     return {**row, "passes": bool(passes)}
