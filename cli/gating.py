@@ -17,14 +17,13 @@ def check_once(model: Model, settings: Settings, say: Callable[[str], None]) -> 
 
     Does nothing where no store can be written, or the model cannot be checked: what follows says so.
     """
-    from localctx.api import store_root
     from localctx.errors import NotComposable, UsageError
     from localctx.session.verdicts import VERDICT_FACT, passes
     from localctx.store import KVStore, StoreUnusable
     from localctx.verify.gate import QUICK, probe_text, run_gate
     from localctx.verify.model import GateModel
 
-    root = store_root(settings)
+    root = settings.store_root
     if root is None or not isinstance(model, GateModel) or model.kv_refusal() is not None:
         return
     try:

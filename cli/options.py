@@ -26,6 +26,7 @@ __all__ = [
     "LaterOptions",
     "ModelOptions",
     "OutputOptions",
+    "Pages",
     "QuietOptions",
     "ReadOptions",
     "ReaderGone",
@@ -63,6 +64,9 @@ Encoding: TypeAlias = Annotated[
 Offline: TypeAlias = Annotated[bool, _option("--offline", help="Never use the network.")]
 Config: TypeAlias = Annotated[
     Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")
+]
+Pages: TypeAlias = Annotated[
+    Text, _option("--pages", metavar="A-B", help="Only these pages of a paged file.")
 ]
 Json: TypeAlias = Annotated[bool, _option("--json", help="One JSON object on standard output.")]
 Quiet: TypeAlias = Annotated[bool, _option("--quiet", help="Only the answer and errors.")]

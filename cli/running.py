@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.values import Model
 
-__all__ = ["Job", "Ready", "check", "prepared", "run_verb", "shortcomings"]
+__all__ = ["Job", "Ready", "check", "prepared", "run_verb", "tell_shortcomings"]
 
 Verb: TypeAlias = "Callable[[list[Document], Model, Settings, Listener], Iterator[Event]]"
 Chooser: TypeAlias = Callable[[str, int, int], Choice]
@@ -129,24 +129,26 @@ def _with_warnings(answer: Answer, opened: Opened) -> Answer:
 
 
 def _tell_shortcomings(answer: Answer | None, opened: Opened, *, as_json: bool) -> None:
-    """Raise what kept the answer from being whole; after a JSON answer only the exit code still says it."""
+    """What an answer lacks."""
     was_cancelled = answer is not None and answer.finish_reason == "cancelled"
-    problem = shortcomings(opened, was_cancelled=was_cancelled)
-    if problem is not None and as_json and answer is not None:
+    tell_shortcomings(opened, was_cancelled=was_cancelled, is_told=as_json and answer is not None)
+
+
+def tell_shortcomings(opened: Opened, *, was_cancelled: bool, is_told: bool) -> None:
+    """Raise what kept the work from being whole: it was stopped, or files could not be read. Where a JSON
+    result is told already, only the exit code still says it.
+    """
+    problem: LocalctxError | None = None
+    if was_cancelled:
+        problem = Interrupted("interrupted")
+    elif opened.n_failed:
+        n_files = opened.n_failed + len(opened.documents)
+        problem = PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
+    if problem is not None and is_told:
         note(f"localctx: {problem.message}")
         raise typer.Exit(problem.exit_code)
     if problem is not None:
         raise problem
-
-
-def shortcomings(opened: Opened, *, was_cancelled: bool) -> LocalctxError | None:
-    """What kept the work from being whole: it was stopped, or files could not be read."""
-    if was_cancelled:
-        return Interrupted("interrupted")
-    if opened.n_failed:
-        n_files = opened.n_failed + len(opened.documents)
-        return PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
-    return None
 
 
 @dataclass(slots=True)

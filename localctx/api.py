@@ -33,7 +33,6 @@ __all__ = [
     "open_document_for",
     "open_model_for",
     "settings_for",
-    "store_root",
 ]
 
 Kind = TypeVar("Kind")
@@ -103,27 +102,15 @@ def open_document_for(
     """The document at `source` (a path, or - for standard input) under the run's settings."""
     from localctx.document import open_document
 
-    cache_dir: Path | Literal["default"] | None = "default"
-    if settings.store is not None:
-        cache_dir = None if settings.store == "off" else Path(settings.store)
     return open_document(
         source,
         password=_password(settings),
         encoding=settings.encoding,
         pages=pages,
-        cache_dir=cache_dir,
+        cache_dir=settings.store_root,
         on_progress=on_progress,
         on_preview=on_preview,
     )
-
-
-def store_root(settings: Settings) -> Path | None:
-    """The folder of the run's store; None with `off`."""
-    from localctx.private_files import default_root
-
-    if settings.store == "off":
-        return None
-    return Path(settings.store) if settings.store else default_root()
 
 
 def _password(settings: Settings) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 
 from localctx.errors import UsageError
 from localctx.kv_settings import KVSettings, parse_kv
+from localctx.private_files import default_root
 from localctx.small_text import read_small_text, reason_of
 
 __all__ = ["CONFIG_FILE", "DEFAULT_MODEL", "STRATEGIES", "Settings", "load_settings", "nearest"]
@@ -60,6 +61,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         _check_ranges(self)
+
+    @property
+    def store_root(self) -> Path | None:
+        """The folder of the run's store and of converted documents; None with `off`."""
+        if self.store == "off":
+            return None
+        return Path(self.store) if self.store else default_root()
 
     @property
     def cache(self) -> KVSettings:

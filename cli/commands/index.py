@@ -8,7 +8,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import Files, LaterOptions, OutputOptions, RunOptions, as_words, with_options
+from ..options import Files, LaterOptions, OutputOptions, Pages, RunOptions, as_words, with_options
 
 if TYPE_CHECKING:
     from localctx.session.indexing import Indexed
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Pages = Annotated[
-    str | None, typer.Option("--pages", metavar="A-B", help="Only these pages of a paged file.")
-]
 Background = Annotated[
     bool, typer.Option("--background", help="Go on without the terminal; localctx store ls shows how far.")
 ]
@@ -57,7 +54,7 @@ def _index(job: Job) -> None:
     from localctx.session.strategy import Choice
 
     from ..gating import check_once
-    from ..running import prepared, shortcomings
+    from ..running import prepared, tell_shortcomings
     from ..terminal import note, print_json, silent
 
     done: Indexed | None = None
@@ -74,12 +71,8 @@ def _index(job: Job) -> None:
         print_json(done.to_json(ready.opened.warnings))
     elif done is not None:
         _print(done)
-    problem = shortcomings(ready.opened, was_cancelled=done is None or done.was_cancelled)
-    if problem is not None and job.output.json and done is not None:
-        note(f"localctx: {problem.message}")
-        raise typer.Exit(problem.exit_code)
-    if problem is not None:
-        raise problem
+    was_cancelled = done is None or done.was_cancelled
+    tell_shortcomings(ready.opened, was_cancelled=was_cancelled, is_told=job.output.json and done is not None)
 
 
 def _print(done: Indexed) -> None:
@@ -98,7 +91,7 @@ def _print(done: Indexed) -> None:
 
 def _detach(job: Job) -> None:
     """Start the same command as a process of its own."""
-    from localctx.api import choose_model, store_root
+    from localctx.api import choose_model
 
     from ..background import start
     from ..terminal import print_json, print_line
@@ -106,7 +99,7 @@ def _detach(job: Job) -> None:
     if "-" in job.files:
         raise UsageError("--background cannot read standard input", "name a file")
     settings, _ = choose_model(job.run.flags(), job.run.config)
-    root = store_root(settings)
+    root = settings.store_root
     if root is None:
         raise UsageError("--background with --store off keeps nothing", "leave one of them out")
     pages = ["--pages", job.pages] if job.pages else []

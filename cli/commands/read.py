@@ -11,13 +11,9 @@ import typer
 from localctx.errors import UsageError
 from localctx.small_text import MAX_BYTES, read_small_text, reason_of
 
-from ..options import Files, LaterOptions, OutputOptions, RunOptions, with_options
+from ..options import Files, LaterOptions, OutputOptions, Pages, RunOptions, with_options
 
 __all__ = ["register"]
-
-Pages = Annotated[
-    str | None, typer.Option("--pages", metavar="A-B", help="Only these pages of a paged file.")
-]
 
 
 def register(app: typer.Typer) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from ..options import LaterOptions, QuietOptions, RunOptions, with_options
 if TYPE_CHECKING:
     from localctx.settings import Settings
     from localctx.verify.gate import Gate, Report
+    from localctx.verify.model import GateModel
 
 __all__ = ["register"]
 
@@ -49,7 +49,7 @@ def verify(
     with closing(open_model_for(settings, chosen)) as model:
         if not isinstance(model, GateModel):
             raise UsageError("this backend keeps no KV", "a GGUF model")
-        report = _measured(model, QUICK if quick else FULL, text, output)
+        report = _measured(model, settings, QUICK if quick else FULL, text, output)
     _keep(report, settings)
     if output.json:
         print_json(report.to_json())
@@ -57,9 +57,11 @@ def verify(
         _print(report)
 
 
-def _measured(model: Any, gate: Gate, text: str | None, output: QuietOptions) -> Report:
+def _measured(
+    model: GateModel, settings: Settings, gate: Gate, text: str | None, output: QuietOptions
+) -> Report:
     """The gate's report, with progress on a terminal."""
-    from localctx.document import open_document
+    from localctx.api import open_document_for
     from localctx.verify.gate import probe_text, run_gate
 
     from ..terminal import note, silent
@@ -67,7 +69,7 @@ def _measured(model: Any, gate: Gate, text: str | None, output: QuietOptions) ->
     if text is None:
         prose = probe_text()
     else:
-        with open_document(text) as document:
+        with open_document_for(text, settings) as document:
             prose = document.read(0, document.text.n_code_points)
     say = silent if output.quiet or output.json else note
     return run_gate(model, gate, prose, lambda what, done, total: say(f"{what}: {done} of {total}"))
@@ -80,10 +82,11 @@ def _keep(report: Report, settings: Settings) -> None:
 
     from ..terminal import note
 
-    if settings.store == "off":
+    root = settings.store_root
+    if root is None:
         return
     try:
-        with KVStore.open(Path(settings.store) if settings.store else None) as store:
+        with KVStore.open(root) as store:
             store.set_model_fact(report.fingerprint, VERDICT_FACT, report.verdict)
     except StoreUnusable as error:
         note(f"warning: {error.message}; the verdict is not kept")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from localctx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from localctx.document.directory import SkippedEntry, walk
@@ -14,21 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Document", "Limits", "SkippedEntry", "open_document", "walk"]
 
-_HOMES = {
-    "FORMATS": "formats",
-    "Document": "document",
-    "Limits": "limits",
-    "SkippedEntry": "directory",
-    "open_document": "opening",
-    "walk": "directory",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that importing the folder costs nothing (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "FORMATS": "formats",
+        "Document": "document",
+        "Limits": "limits",
+        "SkippedEntry": "directory",
+        "open_document": "opening",
+        "walk": "directory",
+    },
+)

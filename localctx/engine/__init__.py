@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from localctx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from localctx.engine.echo import EchoModel
@@ -12,16 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EchoModel", "EngineOptions", "open_model"]
 
-_HOMES = {
-    "EchoModel": "localctx.engine.echo",
-    "EngineOptions": "localctx.engine.options",
-    "open_model": "localctx.engine.llama",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load on first use, so that importing the package stays light (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'localctx.engine' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "EchoModel": "echo",
+        "EngineOptions": "options",
+        "open_model": "llama",
+    },
+)

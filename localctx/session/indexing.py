@@ -104,12 +104,7 @@ def index_documents(
         read_all(run)
         plans = [_plan(cache, reading) for reading in run.readings]
         yield from run.unheard()
-        yield from _announce(cache, plans)
-        rows = []
-        for plan in plans:
-            rows.append(_index_one(cache, plan))
-            _raise_unwritable(cache.kept)
-            yield from run.unheard()
+        rows = yield from _index(cache, plans)
         was_cancelled = any(row.tokens_stored < row.tokens_total for row in rows)
         yield Indexed(model.info, tuple(rows), tuple(dict.fromkeys(run.warnings)), was_cancelled)
 
@@ -143,14 +138,18 @@ def _plan(cache: Cache, reading: Reading) -> _Plan:
     return _Plan(reading, stream, encoding, codec, stream.n_tokens_of(range(n_leading)))
 
 
-def _announce(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, None]:
-    """The plan in a line, and a notice where it is much."""
+def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[IndexedDocument]]:
+    """The plan in a line, a notice where it is much, and then the work, in one context."""
     run, n_missing = cache.run, sum(plan.n_missing for plan in plans)
     if not n_missing:
         yield Planned("stream", "all of it is stored", run.n_tokens, run.limit)
-        return
-    largest = max(plans, key=lambda plan: plan.stream.n_tokens)
-    n_ctx = cache.prefill_n_ctx(largest.stream.policy, largest.stream.n_tokens)
+        return [_row(cache, plan, 0, 0.0) for plan in plans]
+
+    def needed(plan: _Plan) -> int:
+        return cache.prefill_n_ctx(plan.stream.policy, plan.stream.n_tokens)
+
+    largest = max((plan for plan in plans if plan.n_missing), key=needed)
+    n_ctx = needed(largest)
     policy = largest.stream.policy
     window = f", window {policy.window:,}" if policy.kind == "window" else ""
     why = (
@@ -158,19 +157,23 @@ def _announce(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, No
         f"working set {n_ctx:,} tokens"
     )
     yield Planned("stream", why, run.n_tokens, n_ctx)
+    rows = []
     with cache.context(n_ctx) as context:
         rate = cache.rate(context, "stream")
         ensure_prefix(cache, context)
-    yield from announce(cache, n_missing, rate, largest.encoding)
+        yield from announce(cache, n_missing, rate, largest.encoding)
+        for plan in plans:
+            started = time.perf_counter()
+            done = prefill_rest(cache, context, plan.reading, plan.stream, plan.encoding, plan.codec)
+            rows.append(_row(cache, plan, done.n_evaluated, time.perf_counter() - started))
+            _raise_unwritable(cache.kept)
+            yield from run.unheard()
+    return rows
 
 
-def _index_one(cache: Cache, plan: _Plan) -> IndexedDocument:
-    """Prefill what is missing of one document."""
-    stream, started, n_evaluated = plan.stream, time.perf_counter(), 0
-    if plan.n_missing:
-        with cache.context(cache.prefill_n_ctx(stream.policy, stream.n_tokens)) as context:
-            done = prefill_rest(cache, context, plan.reading, stream, plan.encoding, plan.codec)
-            n_evaluated = done.n_evaluated
+def _row(cache: Cache, plan: _Plan, n_evaluated: int, seconds: float) -> IndexedDocument:
+    """What is there of one document now."""
+    stream = plan.stream
     n_leading = cache.kept.n_leading(stream.ids, plan.codec)
     return IndexedDocument(
         source=plan.reading.document.source,
@@ -179,7 +182,7 @@ def _index_one(cache: Cache, plan: _Plan) -> IndexedDocument:
         tokens_evaluated=n_evaluated,
         tokens_stored=stream.n_tokens_of(range(n_leading)),
         size_bytes=cache.kept.size_bytes(stream.ids),
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
         policy=stream.policy.kind,
         codec=plan.encoding.codec,
     )

@@ -47,8 +47,8 @@ class Kept:
     @classmethod
     def of_settings(cls, settings: Settings, warn: Callable[[str], None]) -> Self:
         """With the store that the settings name, or in memory alone."""
-        folder = Path(settings.store) if settings.store and settings.store != "off" else None
-        return cls(folder, warn, has_store=settings.store != "off")
+        root = settings.store_root
+        return cls(root, warn, has_store=root is not None)
 
     def close(self) -> None:
         """Let go of what was read, and close the store."""

@@ -11,8 +11,9 @@ below the root that converted texts share (`KVStore.root`):
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from localctx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from localctx.store.errors import StoreUnusable
@@ -42,27 +43,20 @@ __all__ = [
     "span_id",
 ]
 
-_HOMES = {
-    "DocumentIdentity": "records",
-    "GcReport": "records",
-    "KVStore": "store",
-    "RunWriter": "writing",
-    "StoreUnusable": "errors",
-    "StoredDocument": "records",
-    "StoredRun": "records",
-    "VerifyReport": "records",
-    "document_key": "identity",
-    "run_ids": "identity",
-    "run_spans": "identity",
-    "span_id": "identity",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that importing the folder costs nothing (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "DocumentIdentity": "records",
+        "GcReport": "records",
+        "KVStore": "store",
+        "RunWriter": "writing",
+        "StoreUnusable": "errors",
+        "StoredDocument": "records",
+        "StoredRun": "records",
+        "VerifyReport": "records",
+        "document_key": "identity",
+        "run_ids": "identity",
+        "run_spans": "identity",
+        "span_id": "identity",
+    },
+)

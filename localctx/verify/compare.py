@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
@@ -111,23 +112,25 @@ def compare(
     settings: Sequence[Setting],
     on_span: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Figures]:
-    """Every setting's figures over all spans. The context holds prefix, context and target at once."""
+    """Every setting's figures over all spans. The context holds prefix, context and target at once.
+
+    Neighbouring settings of one window share its prefill.
+    """
     figures = [Figures(setting) for setting in settings]
     for number, span in enumerate(spans):
         exact = _reference(context, [*prefix, *span.context], span.target)
         short = [*prefix, *span.context[-SHORT_CONTEXT:]]
         needy = _needy(context, short, span.target, exact)
         prefix_runs = _encoded(_chunks(context, (), prefix, None), "f16")
-        chunks: dict[int | None, list[KVChunk]] = {}
-        for setting, found in zip(settings, figures, strict=True):
-            if setting.window not in chunks:
-                chunks = {setting.window: _chunks(context, prefix, span.context, setting.window)}
-            runs = _encoded(chunks[setting.window], setting.codec)
-            found.n_bytes += sum(len(data) for data in runs)
-            found.n_stored += len(span.context)
-            _place(context, [*prefix, *span.context], [*prefix_runs, *runs])
-            _score(context, span.target, exact, found)
-            found.is_needy.append(needy)
+        for window, group in groupby(figures, key=lambda found: found.setting.window):
+            chunks = _chunks(context, prefix, span.context, window)
+            for found in group:
+                runs = _encoded(chunks, found.setting.codec)
+                found.n_bytes += sum(len(data) for data in runs)
+                found.n_stored += len(span.context)
+                _place(context, [*prefix, *span.context], [*prefix_runs, *runs])
+                _score(context, span.target, exact, found)
+                found.is_needy.append(needy)
         on_span(number + 1, len(spans))
     return figures
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localctx.errors import UsageError
@@ -124,7 +124,7 @@ def _fitted(gate: Gate, n_ctx_train: int, n_prefix: int) -> Gate:
     if n_context < 256:
         raise UsageError(f"the model was trained for {n_ctx_train:,} tokens: too few to verify anything")
     window = max(128, n_context // 2 // 128 * 128)
-    return Gate(gate.n_spans, n_context, n_target, gate.codecs, window, 0)
+    return replace(gate, n_context=n_context, n_target=n_target, window=window, n_documents=0)
 
 
 def _settings(gate: Gate) -> Iterable[Setting]:

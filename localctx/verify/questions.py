@@ -24,6 +24,7 @@ from localctx.assemble import (
     pick_refresh,
 )
 from localctx.kv import KVChunk, KVContext, KVSource, PrefillPolicy
+from localctx.session.cache import PREFIX_CODEC
 from localctx.session.frame import Frame, frame_of
 from localctx.session.pointing import pointed_sentences
 from localctx.session.prompts import question_task
@@ -34,7 +35,7 @@ from localctx.verify.confusable import Chapter, ConfusableDocument
 __all__ = ["RULES", "Asker", "Mode", "Outcome", "StoredDocument", "store_document"]
 
 MAX_ANSWER_TOKENS = 24
-DOCUMENT, PREFIX_CODEC = 0, "f16"
+DOCUMENT = 0
 
 Rule: TypeAlias = Callable[["Sequence[Chapter]", "Chapter", Model], list[RefreshCandidate]]
 """(attended chapters, the one asked about, model) → what may be evaluated again, scored."""
@@ -88,32 +89,37 @@ def store_document(
     policy = PrefillPolicy("window", window) if window else PrefillPolicy("independent")
     edges = {0, *(edge for chapter in document.chapters for edge in (chapter.first, chapter.end))}
     units = sorted(edge for edge in edges if edge < len(document.tokens)) if not window else ()
+    return _store(context, prefix, document.tokens, policy, codec, units)
+
+
+def _store(
+    context: KVContext,
+    prefix: Sequence[int],
+    tokens: Sequence[int],
+    policy: PrefillPolicy,
+    codec: str,
+    units: Sequence[int] = (),
+) -> StoredDocument:
+    """Prefill tokens behind the prefix; each chunk becomes a run."""
     starts: list[int] = []
     runs: list[KVSource] = []
 
     def keep(chunk: KVChunk) -> None:
         starts.append(chunk.first)
-        data = _native.encode(chunk.state, 0, chunk.n_tokens, chunk.rope, codec)
-        runs.append(_native.Run(data))
+        runs.append(_native.Run(_native.encode(chunk.state, 0, chunk.n_tokens, chunk.rope, codec)))
 
-    context.stream(prefix, document.tokens, policy, keep, units=units)
+    context.stream(prefix, tokens, policy, keep, units=units)
     return StoredDocument(tuple(starts), tuple(runs))
 
 
 class Asker:
-    """Asks in one context; `prefix_run` holds the KV of the tokens before every document."""
+    """Asks in one context. `prefix`: the tokens before every document."""
 
     def __init__(self, model: Model, context: KVContext) -> None:
         self._model = model
         self._context = context
         self.prefix = self._frame("a question").prefix
-        chunks: list[KVChunk] = []
-        context.stream((), self.prefix, PrefillPolicy("exact"), chunks.append)
-        self._prefix_runs = [
-            _native.Run(_native.encode(chunk.state, 0, chunk.n_tokens, chunk.rope, PREFIX_CODEC))
-            for chunk in chunks
-        ]
-        self._prefix_starts = [chunk.first for chunk in chunks]
+        self._prefix_runs = _store(context, (), self.prefix, PrefillPolicy("exact"), PREFIX_CODEC)
 
     def _frame(self, question: str) -> Frame:
         frame = frame_of(self._model, question_task(question))
@@ -134,7 +140,11 @@ class Asker:
         layout = self._layout(document, attended, asked, mode, frame)
         n_placed = 0
         if mode.source == "stored" and stored is not None:
-            n_placed = apply(self._context, layout, lambda which, token: self._run_of(stored, which, token))
+            n_placed = apply(
+                self._context,
+                layout,
+                lambda which, token: (self._prefix_runs if which is None else stored).run_of(token),
+            )
         prompt = frame.prompt(layout.tokens[len(frame.prefix) :])
         request = Request(prompt, Sampling(max_tokens=MAX_ANSWER_TOKENS))
         pieces = list(self._context.generate([request]))
@@ -170,12 +180,6 @@ class Asker:
             )
         budget = Budget(self._context.n_ctx, len(frame.prefix), len(frame.suffix), MAX_ANSWER_TOKENS)
         return lay_out(frame.prefix, pieces, budget)
-
-    def _run_of(self, stored: StoredDocument, which: int | None, token: int) -> tuple[KVSource, int]:
-        if which is None:
-            place = bisect_right(self._prefix_starts, token) - 1
-            return self._prefix_runs[place], token - self._prefix_starts[place]
-        return stored.run_of(token)
 
 
 # --- which tokens are evaluated again -----------------------------------------------------------------------

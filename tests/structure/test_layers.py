@@ -30,6 +30,7 @@ SHARED = {
     "errors",
     "kv",
     "kv_settings",
+    "lazy",
     "names",
     "private_files",
     "settings",
