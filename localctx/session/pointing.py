@@ -1,6 +1,6 @@
 """Which sentences of the chosen passages the question points at, as ranges of their documents' tokens.
 
-By words: first the passage whose header line tells it from the others by the question's words, whole; then
+By words: first, whole, the passage that says most of the question in its header line and one sentence; then
 each sentence by the rarity, among all of the passages' sentences, of the question's words it holds. Measured,
 the first step answers better than evaluating everything again (docs/measurements.md).
 """
@@ -26,33 +26,52 @@ def pointed_sentences(
 ) -> list[RefreshCandidate]:
     """Every token of the passages in candidates of a sentence each, in order; score 0 shares no word.
 
-    All sentences of a passage that its header names score above those of passages that it names less.
+    All sentences of the passage that the question points at score above those of others.
     """
-    spans = [(passage, first, last) for passage in passages for first, last in _spans(passage.text, language)]
+    spans = [(place, *span) for place, one in enumerate(passages) for span in _spans(one.text, language)]
     asked = set(map(stem, content_words(question)))
-    held = [asked & set(map(stem, content_words(p.text[first:last]))) for p, first, last in spans]
-    n_holding = Counter(term for terms in held for term in terms)
-    weights = {term: math.log(1 + len(spans) / n) for term, n in n_holding.items()}
-    scores = [sum(weights[term] for term in terms) for terms in held]
-    steps = _header_steps(passages, asked)
-    step = 1.0 + max(scores, default=0.0)
-    edges = _token_edges(spans, tokenize)
+    held = [_held(asked, passages[place].text[first:last]) for place, first, last in spans]
+    weights = _rarity(held)
+    scores = [math.fsum(weights[term] for term in terms) for terms in held]
+    best = _best_passage(
+        passages, asked, [(place, terms) for (place, _, _), terms in zip(spans, held, strict=True)]
+    )
+    lead = 1.0 + max(scores, default=0.0)
+    edges = _token_edges([(passages[place], first, last) for place, first, last in spans], tokenize)
     return [
-        RefreshCandidate(passage.document, start, end, score + step * steps[passage.header])
-        for (passage, _, _), (start, end), score in zip(spans, edges, scores, strict=True)
+        RefreshCandidate(passages[place].document, start, end, score + (lead if place == best else 0.0))
+        for (place, _, _), (start, end), score in zip(spans, edges, scores, strict=True)
         if end > start
     ]
 
 
-def _header_steps(passages: Sequence[Passage], asked: set[str]) -> dict[str, int]:
-    """By header line: 0 for those that say least of the question; words in all headers say nothing."""
-    held = {p.header: asked & set(map(stem, content_words(p.header))) for p in passages}
-    n_holding = Counter(term for terms in held.values() for term in terms)
-    told = {
-        header: sum(math.log(len(held) / n_holding[term]) for term in terms) for header, terms in held.items()
-    }
-    ranks = sorted(set(told.values()) | {0.0})
-    return {header: ranks.index(score) for header, score in told.items()}
+def _held(asked: set[str], text: str) -> set[str]:
+    """The question's words that the text holds."""
+    return asked & set(map(stem, content_words(text)))
+
+
+def _rarity(held: Sequence[set[str]]) -> dict[str, float]:
+    """Each word's weight: the fewer of the sets hold it, the more."""
+    n_holding = Counter(term for terms in held for term in terms)
+    return {term: math.log(1 + len(held) / n) for term, n in n_holding.items()}
+
+
+def _best_passage(
+    passages: Sequence[Passage], asked: set[str], sentences_held: Sequence[tuple[int, set[str]]]
+) -> int | None:
+    """The place of the passage that says most of the question: by rarity among the passages, the words of its
+    header line and of one of its sentences; None where none says any, or several say as much.
+    """
+    headers = [_held(asked, passage.header) for passage in passages]
+    told = list(headers)
+    for place, terms in sentences_held:
+        told[place] = told[place] | terms
+    weights = _rarity(told)
+    scores = [0.0] * len(passages)
+    for place, terms in sentences_held:
+        scores[place] = max(scores[place], math.fsum(weights[term] for term in headers[place] | terms))
+    best = max(scores, default=0.0)
+    return scores.index(best) if best > 0 and scores.count(best) == 1 else None
 
 
 def _spans(text: str, language: str) -> Iterator[tuple[int, int]]:

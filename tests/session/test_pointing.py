@@ -78,3 +78,17 @@ def test_the_passage_that_its_header_names_comes_first() -> None:
     same = pointed_sentences(passages, "What is the code of the city?", MODEL.tokenize)
     by_passage = [[one.score for one in same if one.start // 100 == at] for at in range(3)]
     assert by_passage[0] == by_passage[1] == by_passage[2]
+
+
+def test_the_passage_whose_sentence_names_it_comes_first_whole() -> None:
+    texts = [f"It rained. The code of {city} is 4711. Nobody came." for city in ("Oslo", "Lisbon", "Riga")]
+    passages = [
+        Passage(0, 1, 1 + len(text), text, len(MODEL.tokenize(text)), "a.txt", None, None, (), 100 * at)
+        for at, text in enumerate(texts)
+    ]
+    found = pointed_sentences(passages, "What is the code of Lisbon?", MODEL.tokenize)
+    best = sorted(found, key=lambda one: -one.score)
+    assert [one.start // 100 for one in best[:3]] == [1, 1, 1]
+    assert all(one.start // 100 != 1 for one in best[3:])
+    same = pointed_sentences(passages, "What is the code?", MODEL.tokenize)
+    assert len({tuple(one.score for one in same if one.start // 100 == at) for at in range(3)}) == 1
