@@ -55,6 +55,9 @@ Store: TypeAlias = Annotated[
         "--store", metavar="DIR|off", help="Where KV and converted documents are kept; off keeps nothing."
     ),
 ]
+StoreLimit: TypeAlias = Annotated[
+    Text, _option("--store-limit", metavar="SIZE", help="What the store may take, as 50G.")
+]
 PasswordFile: TypeAlias = Annotated[
     Text, _option("--password-file", metavar="F", help="File with the PDF password.")
 ]
@@ -105,6 +108,7 @@ class ReadOptions(ModelOptions):
 class RunOptions(ReadOptions):
     """Options of every command that runs a model."""
 
+    store_limit: StoreLimit = None
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
     ] = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,33 +15,26 @@ from typing import Any, Self
 from localctx.document.cache import CacheUnusable, KeptText, TextCache, full_name
 from localctx.errors import LocalctxError, UsageError
 from localctx.private_files import default_root
-from localctx.store import KVStore, StoredDocument, StoreUnusable
+from localctx.store import GcReport, KVStore, StoredDocument, StoreUnusable
+from localctx.store.derived import DerivedFiles
 from localctx.store.errors import StoreBusy
 
 from .render import size
+from .stored_view import facts_of_document, facts_of_text
 from .terminal import note
 
-__all__ = [
-    "Found",
-    "Stored",
-    "facts_of_document",
-    "facts_of_text",
-    "line_of_document",
-    "line_of_text",
-    "time_text",
-]
+__all__ = ["Found", "Stored"]
 
 KEY = re.compile(r"[0-9a-f]{6,32}", re.ASCII)
-SHOWN_KEY = 10
-"""Characters of a key in a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a FILE or KEY means."""
+    """What a FILE or KEY means. indexed: hashes of texts whose words are indexed."""
 
     documents: list[StoredDocument]
     texts: list[KeptText]
+    indexed: frozenset[str] = frozenset()
 
 
 class Stored:
@@ -98,6 +90,15 @@ class Stored:
             return TextCache(self.root)
         return None
 
+    @property
+    def indexes(self) -> dict[str, int]:
+        """Bytes of the kept indexes of words, by the hash of their text."""
+        return self._derived.sizes()
+
+    @property
+    def _derived(self) -> DerivedFiles:
+        return DerivedFiles(self.root)
+
     def making_kv(self) -> KVStore:
         """The store of KV, made where there is none."""
         kv = self.kv
@@ -106,7 +107,7 @@ class Stored:
         return kv
 
     def find(self, target: str) -> Found:
-        """What a file or key means: by key, by the file's place, by its content.
+        """What a file or key means: by key, by the file's place (older versions of it too), by its content.
 
         Raises UsageError where nothing is found, or a key's beginning means several documents.
         """
@@ -122,12 +123,15 @@ class Stored:
                 return found
         place = full_name(target)
         text_key, content_hash = hashes_of(target)
-        mine = [text for text in texts if text.path == place or text.key == text_key]
-        hashes = {content_hash, *(text.content_hash for text in mine)} - {None}
-        found = Found(
-            [d for d in documents if d.identity.path == place or d.identity.text_hash in hashes], mine
-        )
-        if not (found.documents or found.texts):
+        mine = [text for text in texts if (place and text.path == place) or text.key == text_key]
+        hashes = {text.content_hash for text in mine} | ({content_hash} if content_hash else set())
+        mine_too = [
+            document
+            for document in documents
+            if (place and place in document.identity.paths) or hashes & set(document.identity.text_hashes)
+        ]
+        found = Found(mine_too, mine, frozenset(hashes & self.indexes.keys()))
+        if not (found.documents or found.texts or found.indexed):
             raise UsageError(f"nothing of {target} is stored", "localctx store ls lists what is")
         return found
 
@@ -144,12 +148,14 @@ class Stored:
         found = [self.find(target) for target in targets]
         documents = {document.key: document for one in found for document in one.documents}
         texts = {text.key: text for one in found for text in one.texts}
-        needed = {d.identity.text_hash for d in self.documents if d.key not in documents}
-        gone = {document.identity.text_hash for document in documents.values()} - needed
+        needed = {h for d in self.documents if d.key not in documents for h in d.identity.text_hashes}
+        gone = {h for document in documents.values() for h in document.identity.text_hashes} - needed
         texts |= {text.key: text for text in self.texts if text.content_hash in gone}
+        gone |= {text_hash for one in found for text_hash in one.indexed} - needed
         freed_bytes = sum(self._kv.remove(key) for key in documents) if self._kv is not None else 0
         cache = self._cache()
         freed_bytes += sum(cache.remove(key) for key in texts) if cache is not None else 0
+        freed_bytes += self._derived.remove(gone)
         return len(documents), len(texts), freed_bytes
 
     def remove_all(self) -> tuple[int, int, int]:
@@ -165,23 +171,35 @@ class Stored:
         except StoreUnusable:
             freed_bytes = KVStore.erase(self.root)
         cache = self._cache()
-        return n_documents, n_texts, freed_bytes + (cache.clear() if cache is not None else 0)
+        freed_bytes += self._derived.clear() + (cache.clear() if cache is not None else 0)
+        return n_documents, n_texts, freed_bytes
+
+    def tidy(self) -> GcReport | None:
+        """Remove what nothing refers to, in the store of KV where there is one; None where there is none."""
+        texts = {text.content_hash for text in self.texts}
+        if self.kv is not None:
+            return self.kv.gc(texts)
+        n_files, freed_bytes = self._derived.tidy(texts)
+        return GcReport(0, 0, 0, n_files, freed_bytes) if n_files else None
 
     def facts(self) -> dict[str, Any]:
         """Everything for a program."""
         return {
             "path": str(self.root),
-            "size_bytes": self._kv.size_bytes if self._kv is not None else 0,
+            "size_bytes": self._kv.size_bytes if self._kv is not None else self._derived.size_bytes,
             "limit_bytes": self._kv.limit_bytes if self._kv is not None else None,
             "read_only": self._kv is not None and self._kv.is_read_only,
             "documents": [facts_of_document(document) for document in self.documents],
             "texts": [facts_of_text(text) for text in self.texts],
+            "indexes": [{"text_hash": name, "size_bytes": n} for name, n in sorted(self.indexes.items())],
         }
 
     def total(self) -> str:
         """The last line of a list."""
-        texts = self.texts
+        texts, indexes = self.texts, self.indexes
         words = f"{len(texts):,} converted texts, {size(sum(text.size_bytes for text in texts))}"
+        if indexes:
+            words += f"; words of {len(indexes):,} texts indexed, {size(sum(indexes.values()))}"
         if self._kv is None:
             return f"no KV is stored; {words}; in {self.root}"
         only = ", can only be read" if self._kv.is_read_only else ""
@@ -209,64 +227,3 @@ def hashes_of(target: str) -> tuple[str | None, str | None]:
         ValueError,
     ):  # no file any more, or none that can be read: its name remains
         return None, None
-
-
-def facts_of_document(document: StoredDocument) -> dict[str, Any]:
-    """A document with KV for a program."""
-    identity = document.identity
-    return {
-        "key": document.key,
-        "name": identity.name,
-        "path": identity.path,
-        "model": identity.model,
-        "fingerprint": identity.space.model,
-        "rope": identity.space.rope,
-        "policy": identity.policy.kind,
-        "window": identity.policy.window if identity.policy.kind in ("window", "lazy") else None,
-        "text_hash": identity.text_hash,
-        "tokens_total": identity.n_tokens,
-        "tokens_stored": document.n_tokens_stored,
-        "share_stored": round(document.share_stored, 4),
-        "runs": document.n_runs,
-        "codecs": list(document.codecs),
-        "size_bytes": document.size_bytes,
-        "created": document.created,
-        "last_used": document.last_used,
-    }
-
-
-def facts_of_text(text: KeptText) -> dict[str, Any]:
-    """A converted text for a program."""
-    return {
-        "key": text.key,
-        "path": text.path,
-        "format": text.format,
-        "text_hash": text.content_hash,
-        "size_bytes": text.size_bytes,
-        "last_used": text.last_used,
-    }
-
-
-def line_of_document(document: StoredDocument) -> str:
-    """A document with KV in a list."""
-    identity = document.identity
-    policy = identity.policy.kind + (
-        f" {identity.policy.window:,}" if identity.policy.kind == "window" else ""
-    )
-    return (
-        f"{document.key[:SHOWN_KEY]}  {identity.name}  {identity.n_tokens:,} tokens, "
-        f"{document.share_stored:.0%} stored, {size(document.size_bytes)} {'+'.join(document.codecs)}  "
-        f"{identity.model or identity.space.model[:SHOWN_KEY]}, {policy}  {time_text(document.last_used)}"
-    )
-
-
-def line_of_text(text: KeptText) -> str:
-    """A converted text in a list."""
-    name = text.path or "(unknown name)"
-    what = f"text of {text.format}, {size(text.size_bytes)}"
-    return f"{text.key[:SHOWN_KEY]}  {name}  {what}  {time_text(text.last_used)}"
-
-
-def time_text(seconds: float) -> str:
-    """A time of day for people."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

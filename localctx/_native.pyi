@@ -87,6 +87,27 @@ class Rope:
     ) -> NDArray[np.float16]:
         """Keys [n_tokens, n_heads * head_dim] rotated to `positions`, or back from them."""
 
+class QueryCapture:
+    """The queries of some layers, copied while a graph is computed by a C evaluation callback.
+
+    name, n_bytes, get: addresses of ggml_get_name, ggml_nbytes and ggml_backend_tensor_get. Hand callback_address
+    and data_address to llama.cpp as cb_eval and cb_eval_user_data; the object must outlive the context. Raises
+    ValueError for an address of 0.
+    """
+
+    def __init__(self, name: int, n_bytes: int, get: int, layers: Sequence[int]) -> None: ...
+    @property
+    def callback_address(self) -> int: ...
+    @property
+    def data_address(self) -> int: ...
+    def clear(self) -> None:
+        """Forget what was captured; before every evaluation."""
+    def unrotated(self, layer: int, rope: Rope, positions: NDArray[np.int32]) -> NDArray[np.float32]:
+        """The queries of the last evaluation, whose tokens stood at `positions`, turned back from them and without
+        magnitude: [n_tokens, n_heads, head_dim]. Raises IndexError for a layer that was not asked for, RuntimeError
+        where nothing was captured or its size does not fit.
+        """
+
 class KVSource:
     """Rows of KV of consecutive tokens: a Run or a State."""
 

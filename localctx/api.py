@@ -80,6 +80,7 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         force=settings.force,
         template_variables=dict(manifest.template.options) if manifest else None,
         thinking=_thinking(manifest) if manifest else None,
+        retrieval_heads=manifest.kv.retrieval_heads if manifest else (),
     )
     return open_model(chosen.path, options)
 

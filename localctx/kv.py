@@ -27,15 +27,18 @@ KVSource: TypeAlias = "Run | State"
 
 @dataclass(frozen=True, slots=True)
 class PrefillPolicy:
-    """What a token attends to while its document is prefilled; the sinks (the prefix) always are.
+    """What a token attends to while its document is prefilled; the prefix always is.
 
     exact: everything before it · window: the last `window` tokens, evicted in whole runs · independent: its
     own block only · lazy: at least `window` tokens to its left, the stream beginning anew at multiples of
-    `window` (so that one passage can be prefilled alone).
+    `window` (so that one passage can be prefilled alone). sinks: of the document's first tokens (title,
+    contents, definitions), in whole runs, those that stay attended when they have left the window; only
+    `window` looks at them.
     """
 
     kind: PolicyKind = "window"
     window: int = 4096
+    sinks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +98,28 @@ class KVContext(Context, Protocol):
     ) -> int:
         """Prefill tokens[first:] chunk by chunk behind the prefix, with a bounded working set.
 
-        `first` is a multiple of RUN_TOKENS; `left` holds the KV of the tokens just before it that the policy
-        wants attended (positions are ignored: the parts stand behind the prefix in order). `units` are the
+        `first` is a multiple of RUN_TOKENS; `left` holds the KV of the tokens before it that the policy wants
+        attended, in order (positions are ignored): with sinks first theirs, unless it holds all tokens before
+        `first`, then that of those just before it. `units` are the
         first tokens of independent units; without them every run is one. Each chunk goes to `on_chunk` (in
         order; whole runs, except at the end) while nothing else runs. Returns the number of tokens evaluated.
         Cancelling ends it after the last complete chunk; the context is empty afterwards. Raises ModelError
         when a step fails.
         """
 
-    def place(self, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+    def place(
+        self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: Progress | None = None
+    ) -> int:
         """Make the cache hold `tokens` at positions 0, 1 …: the parts' cells are put back in one go, all
         others are evaluated in place, in order, seeing everything before them.
 
-        A generate() whose prompt begins with `tokens` then evaluates only the rest. Returns the number of
-        tokens evaluated. Raises UsageError when they do not fit, ValueError for parts that overlap.
+        A generate() whose prompt begins with `tokens` then evaluates only the rest. on_progress counts the
+        tokens that are evaluated. Returns their number. Raises UsageError when they do not fit, ValueError
+        for parts that overlap.
+        """
+
+    def export(self, first: int, end: int) -> State:
+        """The KV of the tokens at positions [first, end), which place() or generate() left in the cache.
+
+        Raises ValueError when it does not hold them all, ModelError when they cannot be taken out.
         """

@@ -18,10 +18,11 @@ __all__ = ["CODEC_NAMES", "LATER_KEYS", "KVSettings", "Lazy", "parse_kv"]
 
 Lazy: TypeAlias = Literal["auto", "on", "off"]
 PolicyName: TypeAlias = Literal["exact", "window", "independent"]
+RankName: TypeAlias = Literal["lexical", "landmarks", "fused"]
 
 CODEC_NAMES = ("f16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int3", "int2")
 LATER_KEYS = (
-    "type_k", "type_v", "sinks", "stride", "routed", "attn_layers", "prune", "entropy", "rank", "tier",
+    "type_k", "type_v", "stride", "routed", "attn_layers", "prune", "entropy", "tier",
 )  # fmt: skip
 STREAMING = "streaming"
 """The value of cache_type that means `--strategy stream`."""
@@ -31,16 +32,19 @@ STREAMING = "streaming"
 class KVSettings:
     """How documents are prefilled, kept and put back.
 
-    policy, window: what a token attends to while its document is prefilled (window: tokens, a multiple of
-    128) · block: tokens aimed at in a passage · codec: how stored KV is encoded; None: int4, but f16 where a
-    whole document is attended · error_bound: largest absolute error of a stored value, others stay f16 ·
+    policy, window, sinks: what a token attends to while its document is prefilled (the last `window` tokens
+    and, policy=window, the document's first `sinks`; multiples of 128) · block: tokens aimed at in a passage ·
+    codec: how stored KV is encoded; None: int4, but f16 where a whole document is attended ·
+    error_bound: largest absolute error of a stored value, others stay f16 ·
     head_group: KV heads that share a scale · budget: most document tokens put before a question ·
     refresh: share of the restored tokens that is evaluated again, in [0, 1]; None: by the latency target ·
-    lazy: whether only the spans a question needs are prefilled · streams: cache_type=streaming was given.
+    lazy: whether only the spans a question needs are prefilled · rank: whether passages are chosen by words, by
+    the model's own retrieval heads over stored keys, or by both · streams: cache_type=streaming was given.
     """
 
     policy: PolicyName = "window"
     window: int = 4096
+    sinks: int = 0
     block: int = 128
     codec: str | None = None
     error_bound: float | None = None
@@ -48,12 +52,13 @@ class KVSettings:
     budget: int | None = None
     refresh: float | None = None
     lazy: Lazy = "auto"
+    rank: RankName = "lexical"
     streams: bool = False
 
     @property
     def prefill_policy(self) -> PrefillPolicy:
         """The policy under which whole documents are prefilled."""
-        return PrefillPolicy(self.policy, self.window)
+        return PrefillPolicy(self.policy, self.window, self.sinks if self.policy == "window" else 0)
 
     @property
     def stored_codec(self) -> str:
@@ -74,6 +79,8 @@ def parse_kv(text: str) -> KVSettings:
         if not equals or not value:
             raise UsageError(f"--kv {part.strip()!r} is not KEY=VALUE", "--kv window=4096,codec=int4")
         settings = replace(settings, **_parsed(key.replace("-", "_"), value))
+    if settings.sinks and settings.policy == "independent":
+        raise UsageError("--kv sinks: with policy=independent nothing else is attended", "policy=window")
     return settings
 
 
@@ -147,6 +154,7 @@ def _number(key: str, value: str) -> float:
 _PARSERS: dict[str, Callable[[str, str], object]] = {
     "policy": _one_of("exact", "window", "independent"),
     "window": _whole(RUN_TOKENS, 1 << 24, RUN_TOKENS),
+    "sinks": _whole(0, 1 << 20, RUN_TOKENS),
     "block": _whole(32, 1024),
     "codec": _one_of(*CODEC_NAMES),
     "error_bound": _error_bound,
@@ -154,5 +162,6 @@ _PARSERS: dict[str, Callable[[str, str], object]] = {
     "budget": _whole(32, 1 << 24),
     "refresh": _refresh,
     "lazy": _one_of("auto", "on", "off"),
+    "rank": _one_of("lexical", "landmarks", "fused"),
 }
 _KNOWN = ", ".join([*_PARSERS, "cache_type"])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from localctx.byte_sizes import parse_bytes
 from localctx.errors import UsageError
 from localctx.kv_settings import KVSettings, parse_kv
 from localctx.private_files import default_root
@@ -36,8 +37,9 @@ class Settings:
 
     ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
     "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
-    store: folder of the store and of converted documents, or "off" · latency: target for the first token of
-    an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings).
+    store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
+    "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
+    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings).
     """
 
     model: str = DEFAULT_MODEL
@@ -52,6 +54,7 @@ class Settings:
     seed: int = 0
     max_tokens: int = 256
     store: str | None = None
+    store_limit: str | None = None
     password_file: str | None = None
     encoding: str | None = None
     force: bool = False
@@ -68,6 +71,11 @@ class Settings:
         if self.store == "off":
             return None
         return Path(self.store) if self.store else default_root()
+
+    @property
+    def store_limit_bytes(self) -> int | None:
+        """What the store may take; None leaves it to the disk."""
+        return None if self.store_limit is None else parse_bytes(self.store_limit, "store_limit")
 
     @property
     def cache(self) -> KVSettings:
@@ -100,6 +108,8 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and (not value or "\0" in value):
             raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")
+    if settings.store_limit is not None:
+        parse_bytes(settings.store_limit, "store_limit")
     if settings.gpu_layers not in ("auto", "all") and not settings.gpu_layers.isdecimal():
         raise UsageError(
             f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'

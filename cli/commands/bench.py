@@ -1,4 +1,4 @@
-"""`localctx bench document|faithfulness`: measurements with their baselines, on this machine."""
+"""`localctx bench`: measurements with their baselines, on this machine; those of KV are bench_kv.py's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from localctx.errors import UsageError
 
 from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
+from .bench_kv import add_kv_benchmarks
 from .later import add_later
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-LATER = ("summary", "prefill", "ask", "decode", "codec", "load", "compare")
+LATER = ("summary", "load", "compare")
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("document")(with_options(document))
     group.command("faithfulness")(with_options(faithfulness))
+    add_kv_benchmarks(group)
     for name in LATER:
         add_later(group, name, f"localctx bench {name}")
     app.add_typer(group, name="bench")

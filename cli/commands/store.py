@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 def ls(options: StoreOptions) -> None:
     """List stored documents and converted texts, the last used first."""
-    from ..stored import line_of_document, line_of_text
+    from ..stored_view import line_of_document, line_of_text
 
     with options.open() as stored:
         if options.json:
@@ -68,18 +68,22 @@ def ls(options: StoreOptions) -> None:
 def show(options: StoreOptions, target: Target) -> None:
     """Say everything that is known of a document in the store."""
     from ..render import print_facts
-    from ..stored import facts_of_document, facts_of_text, time_text
+    from ..stored_view import facts_of_document, facts_of_text, time_text
 
     with options.open() as stored:
         found = stored.find(target)
         facts = {
             "documents": [facts_of_document(document) for document in found.documents],
             "texts": [facts_of_text(text) for text in found.texts],
+            "indexes": [
+                {"text_hash": text_hash, "size_bytes": stored.indexes[text_hash]}
+                for text_hash in sorted(found.indexed)
+            ],
         }
     if options.json:
         _print_json("store-document", facts)
         return
-    for one in [*facts["documents"], *facts["texts"]]:
+    for one in [*facts["documents"], *facts["texts"], *facts["indexes"]]:
         times: dict[str, Any] = {
             name: time_text(one[name]) for name in ("created", "last_used") if name in one
         }
@@ -145,7 +149,7 @@ def gc(options: StoreOptions) -> None:
     from dataclasses import asdict
 
     with options.open() as stored:
-        report = stored.kv.gc() if stored.kv is not None else None
+        report = stored.tidy()
     if options.json:
         _print_json("store-gc", asdict(report) if report is not None else {"freed_bytes": 0})
     elif report is None:
@@ -192,7 +196,7 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `store export` wrote.")],
 ) -> None:
     """Take in an exported document. Import only what comes from people you trust."""
-    from ..stored import facts_of_document, line_of_document
+    from ..stored_view import facts_of_document, line_of_document
 
     with options.open() as stored:
         document = stored.making_kv().import_(Path(file))

@@ -12,8 +12,11 @@ from localctx.errors import UsageError
 from ..options import LaterOptions, QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from localctx.settings import Settings
     from localctx.verify.gate import Gate, Report
+    from localctx.verify.heads import HeadReport
     from localctx.verify.model import GateModel
 
 __all__ = ["register"]
@@ -49,18 +52,20 @@ def verify(
     with closing(open_model_for(settings, chosen)) as model:
         if not isinstance(model, GateModel):
             raise UsageError("this backend keeps no KV", "a GGUF model")
-        report = _measured(model, settings, QUICK if quick else FULL, text, output)
-    _keep(report, settings)
+        report, heads = _measured(model, settings, QUICK if quick else FULL, text, output)
+    _keep(report, heads, settings)
     if output.json:
-        print_json(report.to_json())
+        print_json({**report.to_json(), "retrieval_heads": None if heads is None else heads.to_json()})
     else:
         _print(report)
+        if heads is not None:
+            _print_heads(heads)
 
 
 def _measured(
     model: GateModel, settings: Settings, gate: Gate, text: str | None, output: QuietOptions
-) -> Report:
-    """The gate's report, with progress on a terminal."""
+) -> tuple[Report, HeadReport | None]:
+    """The gate's report and, from the long look, the retrieval heads; with progress on a terminal."""
     from localctx.api import open_document_for
     from localctx.verify.gate import probe_text, run_gate
 
@@ -72,11 +77,33 @@ def _measured(
         with open_document_for(text, settings) as document:
             prose = document.read(0, document.text.n_code_points)
     say = silent if output.quiet or output.json else note
-    return run_gate(model, gate, prose, lambda what, done, total: say(f"{what}: {done} of {total}"))
+
+    def tell(what: str, done: int, total: int) -> None:
+        say(f"{what}: {done} of {total}")
+
+    report = run_gate(model, gate, prose, tell)
+    return report, _heads(model, prose, tell) if gate.n_documents and report.refusal is None else None
 
 
-def _keep(report: Report, settings: Settings) -> None:
-    """Put the verdict into the store; without one it is only shown."""
+def _heads(model: GateModel, prose: str, tell: Callable[[str, int, int], None]) -> HeadReport | None:
+    """The model's retrieval heads; None where they cannot be looked for."""
+    from localctx.errors import NotComposable
+    from localctx.verify.heads import HeadModel, find_heads
+
+    from ..terminal import note
+
+    if not isinstance(model, HeadModel):
+        return None
+    try:
+        return find_heads(model, prose, tell=tell)
+    except (NotComposable, ValueError) as error:
+        note(f"warning: retrieval heads were not looked for: {error}")
+        return None
+
+
+def _keep(report: Report, heads: HeadReport | None, settings: Settings) -> None:
+    """Put the verdict and the heads into the store; without one they are only shown."""
+    from localctx.session.landmarks import HEADS_FACT
     from localctx.session.verdicts import VERDICT_FACT
     from localctx.store import KVStore, StoreUnusable
 
@@ -88,6 +115,8 @@ def _keep(report: Report, settings: Settings) -> None:
     try:
         with KVStore.open(root) as store:
             store.set_model_fact(report.fingerprint, VERDICT_FACT, report.verdict)
+            if heads is not None:
+                store.set_model_fact(report.fingerprint, HEADS_FACT, heads.fact)
     except StoreUnusable as error:
         note(f"warning: {error.message}; the verdict is not kept")
 
@@ -113,3 +142,17 @@ def _print(report: Report) -> None:
     stream = report.verdict["stream"]
     codec = f", kept as {stream['codec']}" if stream.get("codec") else ""
     print_line(f"answers from stored KV: {'pass' if stream['passes'] else 'fail'}{codec}")
+
+
+def _print_heads(heads: HeadReport) -> None:
+    """What was found, and the recall of the right passage by words, by heads and by both."""
+    from ..terminal import print_line
+
+    print_line(
+        f"{'right passage of ' + str(heads.n_passages):<28}{'in the words asked':>20}{'paraphrased':>14}"
+    )
+    for name, by_kind in heads.recall.items():
+        asked, paraphrased = (f"{found[0]:.0%} / {found[1]:.0%}" for found in by_kind.values())
+        print_line(f"{name + ', first / first 4':<28}{asked:>20}{paraphrased:>14}")
+    names = " ".join(f"{layer}.{head}" for layer, head in heads.heads)
+    print_line(f"retrieval heads: {names or 'none'}, {heads.bytes_per_token} bytes a token")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from localctx.assemble.apply import RunOf, apply
+from localctx.assemble.apply import RunOf, apply, parts_of
 from localctx.assemble.layout import (
     Budget,
     Layout,
@@ -28,5 +28,6 @@ __all__ = [
     "Stretch",
     "apply",
     "lay_out",
+    "parts_of",
     "pick_refresh",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from localctx.assemble.layout import Layout, Stretch
 from localctx.kv import KVContext, KVPart, KVSource
+from localctx.values import Progress
 
 __all__ = ["RunOf", "apply", "parts_of"]
 
@@ -14,14 +15,22 @@ RunOf: TypeAlias = Callable[[int | None, int], tuple[KVSource, int]]
 """(document, token of its stream) → the run that holds it, and its row there; document None is the prefix."""
 
 
-def apply(context: KVContext, layout: Layout, run_of: RunOf) -> int:
-    """Put the layout's restored tokens into the context, evaluating in place what stands between them.
+def apply(
+    context: KVContext,
+    layout: Layout,
+    run_of: RunOf,
+    fresh: Sequence[KVPart] = (),
+    on_progress: Progress | None = None,
+) -> int:
+    """Put the layout's restored tokens and the `fresh` ones into the context, evaluating all others in place.
 
-    A generate() whose prompt begins with the layout's tokens evaluates the rest. Returns the number of tokens
-    evaluated here. Raises what run_of and the context raise.
+    `fresh`: KV of tokens that the layout wants evaluated, computed earlier behind just what stands before
+    them. A generate() whose prompt begins with the layout's tokens evaluates only the rest, in batches of its
+    own: from equal KV it says the same. Returns the number of tokens evaluated here. Raises what run_of and
+    the context raise.
     """
     parts = [part for stretch in layout.restored for part in parts_of(stretch, run_of)]
-    return context.place(layout.tokens[: layout.n_placed], parts) if parts else 0
+    return context.place(layout.tokens, [*parts, *fresh], on_progress)
 
 
 def parts_of(stretch: Stretch, run_of: RunOf) -> Iterator[KVPart]:

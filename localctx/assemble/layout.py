@@ -73,11 +73,13 @@ class Budget:
 class Layout:
     """`tokens` stand at positions 0, 1 …; the stretches of them are restored, all others evaluated.
 
-    Stretches are in order and do not overlap. The question follows `tokens`.
+    Stretches are in order and do not overlap. The question follows `tokens`. `ends`: (document, position
+    behind it) of each piece of a document, in order.
     """
 
     tokens: tuple[int, ...]
     restored: tuple[Stretch, ...]
+    ends: tuple[tuple[int, int], ...] = ()
 
     @property
     def n_restored(self) -> int:
@@ -93,13 +95,6 @@ class Layout:
     def evaluated(self) -> tuple[Span, ...]:
         """Half-open ranges of positions that are evaluated, in order."""
         return tuple(self._gaps())
-
-    @property
-    def n_placed(self) -> int:
-        """Positions up to the last restored one: those after it need no placing, decoding evaluates them."""
-        if not self.restored:
-            return 0
-        return self.restored[-1].position + self.restored[-1].n_tokens
 
     def _gaps(self) -> Iterator[Span]:
         at = 0
@@ -117,6 +112,7 @@ def lay_out(
     """The prefix, then the pieces in order. Raises UsageError when they do not fit the budget."""
     tokens: list[int] = list(prefix)
     restored: list[Stretch] = []
+    ends: list[tuple[int, int]] = []
     if prefix_is_stored and prefix:
         restored.append(Stretch(PREFIX, 0, len(prefix), 0))
     for piece in pieces:
@@ -125,13 +121,15 @@ def lay_out(
                 at = len(tokens) + start - piece.first
                 _add(restored, Stretch(piece.document, start, end - start, at))
         tokens.extend(piece.tokens)
+        if isinstance(piece, StoredTokens):
+            ends.append((piece.document, len(tokens)))
     n_body = len(tokens) - len(prefix)
     if n_body > budget.room:
         raise UsageError(
             f"{n_body:,} tokens of passages, room for {max(budget.room, 0):,}: context of {budget.n_ctx:,}",
             "raise --ctx, or lower --max-tokens or --kv budget",
         )
-    return Layout(tuple(tokens), tuple(restored))
+    return Layout(tuple(tokens), tuple(restored), tuple(ends))
 
 
 def _add(restored: list[Stretch], stretch: Stretch) -> None:

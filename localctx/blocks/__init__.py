@@ -8,6 +8,7 @@ Blocks join back to the text exactly, never exceed their cap, and keep the token
 from __future__ import annotations
 
 from localctx.blocks.seams import SeamDifference, seam_difference
+from localctx.blocks.segments import SpellingTokenizer
 from localctx.blocks.split import split
 
-__all__ = ["SeamDifference", "seam_difference", "split"]
+__all__ = ["SeamDifference", "SpellingTokenizer", "seam_difference", "split"]

@@ -6,23 +6,44 @@ stream is cut into pieces. Memory: two windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from localctx.blocks.boundaries import RUN_LOOK, Rank, candidate_cuts
 from localctx.blocks.pieces import split_long
 from localctx.errors import UsageError
 from localctx.values import Tokenizer
 
-__all__ = ["CODE_POINTS_PER_TOKEN", "Segment", "SegmentReader"]
+__all__ = ["CODE_POINTS_PER_TOKEN", "Segment", "SegmentReader", "SpellingTokenizer"]
 
 WINDOW = 65_536
 MARGIN = 4 * RUN_LOOK
 """Code points kept as context behind the last cut taken in a window."""
 CODE_POINTS_PER_TOKEN = 4
 """Longest text given to the tokenizer at once, per token of a segment's limit."""
+GROUP_CODE_POINTS = 8192
+"""Parts tokenised in one call, where the tokens' spelling tells where each part ends: a call for each would
+take twice the time.
+"""
 CODE_POINTS_PER_WEIGHT = 64
 """More code points than this count as a further token, so blank or endless words cannot grow a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpellingTokenizer:
+    """A tokenizer that tells what its tokens spell: with it, many parts are tokenised in one call.
+
+    piece(token): its text in UTF-8, or the part of a character that it stands for.
+    """
+
+    tokenize: Tokenizer
+    piece: Callable[[int], bytes]
+
+    def __call__(self, text: str, first: bool) -> Sequence[int]:
+        """See values.Tokenizer."""
+        return self.tokenize(text, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +66,7 @@ class SegmentReader:
     def __init__(
         self, tokenize: Tokenizer, limit: int, section_edges: Sequence[int], after_line_breaks: bool
     ) -> None:
+        self._sizes = _Sizes(tokenize.piece) if isinstance(tokenize, SpellingTokenizer) else None
         self._tokenize = tokenize
         self._limit = limit
         self._size = limit * CODE_POINTS_PER_TOKEN
@@ -54,11 +76,45 @@ class SegmentReader:
     def segments(self, pieces: Iterable[str], start: int) -> Iterator[Segment]:
         """Segments in order; their texts concatenate to the pieces'."""
         at = start
-        for text, rank in self._parts(pieces, start):
-            for part, part_rank, tokens in self._tokenised(text, rank, first=at == 0):
-                weight = max(len(tokens), 1 + (len(part) - 1) // CODE_POINTS_PER_WEIGHT)
-                yield Segment(at, part, tokens, part_rank, weight)
+        for text, rank, tokens in self._tokenised_parts(pieces, start):
+            known = [(text, rank, tokens)] if tokens is not None and len(tokens) <= self._limit else None
+            for part, part_rank, part_tokens in known or self._tokenised(text, rank, first=at == 0):
+                weight = max(len(part_tokens), 1 + (len(part) - 1) // CODE_POINTS_PER_WEIGHT)
+                yield Segment(at, part, part_tokens, part_rank, weight)
                 at += len(part)
+
+    def _tokenised_parts(
+        self, pieces: Iterable[str], start: int
+    ) -> Iterator[tuple[str, Rank, tuple[int, ...] | None]]:
+        """The parts, with their tokens where those of a group of parts could be told apart."""
+        group: list[tuple[str, Rank]] = []
+        n_before = n_code_points = 0
+        for text, rank in self._parts(pieces, start):
+            if group and (n_code_points + len(text) > GROUP_CODE_POINTS or len(text) > self._size):
+                yield from self._together(group, first=start + n_before == 0)
+                group, n_before, n_code_points = [], n_before + n_code_points, 0
+            group.append((text, rank))
+            n_code_points += len(text)
+        yield from self._together(group, first=start + n_before == 0)
+
+    def _together(
+        self, group: Sequence[tuple[str, Rank]], first: bool
+    ) -> Iterator[tuple[str, Rank, tuple[int, ...] | None]]:
+        """Tokenise neighbouring parts in one call; None for parts at whose edges no token ends."""
+        ends: list[int] = []
+        if self._sizes is not None and len(group) > 1:
+            tokens = self._tokenize("".join(text for text, _ in group), first)
+            ends = list(accumulate(map(self._sizes.__getitem__, tokens)))
+        edges = list(accumulate(len(text.encode("utf-8", "replace")) for text, _ in group))
+        if not ends or ends[-1] != edges[-1]:  # no spelling, or one that is not the text's
+            yield from ((text, rank, None) for text, rank in group)
+            return
+        begin: int | None = 0
+        for (text, rank), edge in zip(group, edges, strict=True):
+            last = bisect_left(ends, edge)
+            end = last + 1 if ends[last] == edge else None
+            yield text, rank, tuple(tokens[begin:end]) if begin is not None and end is not None else None
+            begin = end
 
     def _parts(self, pieces: Iterable[str], start: int) -> Iterator[tuple[str, Rank]]:
         """Text between neighbouring candidate cuts, with the rank of the cut before it."""
@@ -102,6 +158,17 @@ class SegmentReader:
             size = max(1, min(len(text) - 1, len(text) * self._limit * 7 // (len(tokens) * 8)))
         for index, (part, part_rank) in enumerate(split_long(text, size, self._after)):
             yield from self._tokenised(part, part_rank if index else rank, first and index == 0)
+
+
+class _Sizes(dict[int, int]):
+    """Bytes of each token's text, looked up once."""
+
+    def __init__(self, piece: Callable[[int], bytes]) -> None:
+        self._piece = piece
+
+    def __missing__(self, token: int) -> int:
+        size = self[token] = len(self._piece(token))
+        return size
 
 
 def _rechunk(pieces: Iterable[str], size: int) -> Iterator[tuple[str, bool]]:

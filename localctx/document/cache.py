@@ -245,8 +245,9 @@ def unusable_on_os_error() -> Iterator[None]:
 
 
 def full_name(name: str) -> str:
-    """Where the input of a shown name lies, shown too; "" for what is no file."""
-    return "" if name == "-" else display_name(os.path.abspath(name))  # noqa: PTH100  # a name, not followed
+    """Where the input of a shown name lies, links followed, shown too; "" for what is no file: a stream."""
+    place = "/dev/" if name == "-" else os.path.realpath(name)
+    return "" if place.startswith(("/dev/", "/proc/")) else display_name(place)
 
 
 def write_meta(path: Path, layout: Layout, facts: dict[str, str], scan: TextScan, place: str) -> None:

@@ -1,6 +1,7 @@
-"""Which models have KV that can be cut, moved and put together: by name, and by trying it.
+"""Which models have KV that can be cut, moved and put together, or at least saved whole: by name, by trial.
 
-By name from the header alone; the trial decodes the same tokens at two positions and compares what comes out.
+By name from the header alone; the trials decode the same tokens twice, at two positions or from a state that
+was put back, and compare what comes out.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from localctx.engine.llama_state import CellStates
 from localctx.engine.model_facts import kv_shape, rope_info
 from localctx.engine.options import EngineOptions
 from localctx.engine.schedule import Slice
-from localctx.errors import NotComposable
+from localctx.errors import ModelError, NotComposable
 
-__all__ = ["kv_refusal", "try_moving"]
+__all__ = ["kv_refusal", "try_moving", "try_restoring"]
 
 _PARTLY_TURNED = frozenset(("smollm3",))  # every fourth layer has no rotary positions
 _FAR = 4093  # positions between the two places, where the model has as many
 # Differences relative to the size of what differs. Measured with SmolLM2 (Q4_1): keys of the first layer
 # 0.0004, of any layer 0.025, values 0.06, logits 0.15. A wrong frequency shows in the first layer's keys.
 _FIRST_KEY_NOISE, _KEY_NOISE, _VALUE_NOISE, _LOGIT_NOISE = 0.005, 0.15, 0.3, 0.4
+_RESTORED_NOISE = 0.002  # measured: none; the same numbers go through the same steps
 
 
 def kv_refusal(header: GGUFHeader, options: EngineOptions) -> str | None:
@@ -83,6 +85,27 @@ def try_moving(probe: Probe, rope: Rope, tokens: NDArray[np.int32], n_positions:
     if not off <= _LOGIT_NOISE:
         raise NotComposable(f"answers differently from KV that was moved ({off:.0%} of the logits' spread)")
     return here
+
+
+def try_restoring(probe: Probe, tokens: NDArray[np.int32]) -> None:
+    """Decode `tokens` with and without saving and restoring the whole state before the last of them.
+
+    Raises NotComposable, in words that follow the model's name, when llama.cpp saves or takes back no state,
+    or the last token's logits differ.
+    """
+    probe.run_batch([Slice(0, 0, tokens[:-1], sample=False)])
+    try:
+        saved = probe.cells.export(0)
+        wanted = _last(probe, tokens, 0)
+        probe.cells.restore(0, saved)
+    except ModelError as error:
+        raise NotComposable(f"has a state that cannot be kept: {error.message}") from error
+    got = _last(probe, tokens, 0)
+    off = float(np.abs(got - wanted).max() / max(float(wanted.std()), 1e-6))
+    if not off <= _RESTORED_NOISE:
+        raise NotComposable(
+            f"answers differently from a state that was put back ({off:.0%} of the logits' spread)"
+        )
 
 
 def _decode(probe: Probe, tokens: NDArray[np.int32], position: int) -> tuple[State, NDArray[np.float32]]:

@@ -18,7 +18,7 @@ from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
 from localctx.engine.prefill import chunk_tokens, plan_prefill, unit_groups
 from localctx.engine.rope import RopeTable
-from localctx.engine.streaming import Delivery, last_rows, stream_steps, stream_units
+from localctx.engine.streaming import Delivery, rows_of, stream_steps, stream_units
 from localctx.engine.working_set import WorkingSet, composed
 from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy
 from localctx.values import Progress
@@ -99,7 +99,8 @@ class LlamaKVContext(LlamaContext):
             n_left = sum(part.n_tokens for part in left)
             n_positions = self.n_positions - len(prefix)
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
-            parts = last_rows(left, first - plan.left_from)
+            sinks = rows_of(left, 0, plan.n_sinks if plan.left_from >= plan.n_sinks else 0)
+            parts = [*sinks, *rows_of(left, n_left - (first - plan.left_from))]
             work = partial(stream_steps, tokens=wanted, plan=plan, left=parts, deliver=deliver)
         with self._emptied():
             working = WorkingSet(self.cells, self, self.rope_table, self.like, self._spares)
@@ -109,11 +110,19 @@ class LlamaKVContext(LlamaContext):
             self._empty()
         return working.n_evaluated
 
-    def place(self, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+    def place(
+        self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: Progress | None = None
+    ) -> int:
         """See kv.KVContext. Cancelling leaves the cache empty."""
         ordered = sorted((part for part in parts if part.n_tokens), key=lambda part: part.position)
         gaps = _gaps(ordered, len(tokens))
+        n_gaps = sum(end - start for start, end in gaps)
         n_evaluated = 0
+
+        def tell(done: int, _: int) -> None:
+            if on_progress is not None:
+                on_progress(n_evaluated + done, n_gaps)
+
         with suppress(Stopped), self._refilled(tokens) as wanted:
             if ordered:
                 positions = np.concatenate(
@@ -126,12 +135,25 @@ class LlamaKVContext(LlamaContext):
                 if not is_last:
                     self.cells.copy(0, spare, n_shared, start)
                     n_shared = end
-                self.run_tokens(0 if is_last else spare, start, wanted[start:end])
+                self.run_tokens(0 if is_last else spare, start, wanted[start:end], tell)
                 n_evaluated += end - start
                 if not is_last:
                     self.cells.copy(spare, 0, start, end)
             self.cells.drop(spare)
         return n_evaluated
+
+    def export(self, first: int, end: int) -> State:
+        """See kv.KVContext."""
+        with self.taken():
+            n_held = len(self._scheduler.held)
+            if not 0 <= first < end <= n_held:
+                raise ValueError(f"positions [{first}, {end}) of the {n_held} that the cache holds")
+            spare = self._spares[0]
+            self.cells.copy(0, spare, first, end)
+            try:
+                return State(self.cells.export(spare))
+            finally:
+                self.cells.drop(spare)
 
 
 def _gaps(parts: Sequence[KVPart], n_tokens: int) -> list[tuple[int, int]]:

@@ -32,6 +32,7 @@ from localctx.engine.model_kv import ModelKV
 from localctx.engine.new_context import ContextSizes, freed_on_error
 from localctx.engine.options import EngineOptions
 from localctx.engine.prompt import ContentTokenizer, assemble
+from localctx.engine.query_capture import QueryReader
 from localctx.engine.thinking import ThinkingTags, detect
 from localctx.errors import LocalctxError, ModelError, OutOfMemory
 from localctx.kv import KVSpace
@@ -108,6 +109,7 @@ class LlamaModel:
         self._weights: int | None = None
         self._kv = ModelKV(header, options)
         self.buffers = HostBuffers(libggml)
+        self.queries = QueryReader(lib, libggml, self, self._kv, header, self._prepare)
         self._lock = threading.Lock()
         self._closed = False
         self._tokenizer_model = self._load(vocab_only=True)

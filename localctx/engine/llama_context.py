@@ -5,8 +5,9 @@ A context holds its model, which closes it first. What needs KV that can be cut 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from localctx._native import AbortFlag
 from localctx.engine.batch_context import BatchContext, Stopped
+from localctx.engine.composable import try_restoring
 from localctx.engine.host_buffers import HostBuffers
 from localctx.engine.llama_decoder import LlamaDecoder
-from localctx.engine.llama_state import CellStates
+from localctx.engine.llama_state import CellStates, library_id
 from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.new_context import ContextSizes, ModelHandle, freed_on_error, new_context, rope_in_force
 from localctx.engine.schedule import Scheduler, Slice
@@ -24,8 +26,10 @@ from localctx.engine.thinking import ThinkingSplitter, ThinkingTags
 from localctx.errors import UsageError
 from localctx.values import Progress
 
-__all__ = ["LlamaContext", "OnRows", "Owner"]
+__all__ = ["N_TRIED", "LlamaContext", "OnRows", "Owner"]
 
+N_TRIED = 33
+"""Tokens decoded to find out what a context can do."""
 OnRows: TypeAlias = Callable[[int, NDArray[np.float32]], None]
 """Called with (first, logits [n, n_vocab]): the logits after the tokens [first, first + n)."""
 
@@ -76,18 +80,52 @@ class LlamaContext(BatchContext):
 
     # --- the cache as a whole -------------------------------------------------------------------------
 
+    @property
+    def state_space(self) -> str:
+        """What a snapshot depends on beside the model's file and the tokens, in one canonical line: its
+        layout is the library's own, the numbers depend on the rotation in force.
+        """
+        options, rope = self._model.options, self.rope
+        types = f"{options.type_k}/{options.type_v}"
+        facts = [f"llama.cpp {library_id(self._lib)}", types, f"batch {self._model.n_batch}"]
+        facts += [f"sequences {self.sizes.n_ids}", rope.type, rope.scaling, f"{rope.freq_base:.9g}"]
+        facts += [f"{rope.freq_scale:.9g}", f"original {options.rope.yarn_orig_ctx or 0}"]
+        if types != "f16/f16":
+            facts.append(f"unrotated {os.environ.get('LLAMA_ATTN_ROT_DISABLE', '')}")
+        if rope.scaling == "longrope":  # which factors are taken depends on it
+            facts.append(f"cells {self.n_ctx_effective}")
+        return " ".join(facts)
+
+    def check_snapshots(self) -> None:
+        """Try whether a state that was saved and restored goes on as it was; the cache is empty afterwards.
+
+        Raises NotComposable, in words that follow the model's name, when it does not; ModelError when a step
+        fails.
+        """
+        n_tried = min(N_TRIED, self.n_ctx)
+        tokens = (np.arange(1, n_tried + 1, dtype=np.int64) * 7919 % self.n_vocab).astype(np.int32)
+        with suppress(Stopped), self._emptied():
+            try_restoring(self, tokens)
+            self._empty()
+
     def snapshot(
-        self, tokens: Sequence[int], on_progress: Progress | None = None
+        self,
+        tokens: Sequence[int],
+        on_progress: Progress | None = None,
+        is_wanted: Callable[[int], bool] = lambda n_bytes: True,
     ) -> NDArray[np.uint8] | None:
         """Evaluate `tokens` in an empty cache and return its whole state, for restore_snapshot() of a like
         context; None when cancelled. The cache then holds the tokens: a prompt that begins with them
         evaluates only the rest.
 
-        Raises UsageError when they do not fit, ModelError when a step fails.
+        is_wanted: asked with the state's bytes before it is copied; False: an empty array is returned. Raises
+        UsageError when the tokens do not fit, ModelError when a step fails.
         """
         try:
             with self._refilled(tokens) as wanted:
                 self.run_tokens(0, 0, wanted, on_progress)
+                if not is_wanted(self.cells.export_size(0)):
+                    return np.empty(0, np.uint8)
                 return self.cells.export(0)
         except Stopped:
             return None

@@ -6,6 +6,9 @@ What is in a blob is _native's affair.
 from __future__ import annotations
 
 import ctypes
+import hashlib
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,13 @@ from numpy.typing import NDArray
 from localctx.engine.host_buffers import HostBuffers
 from localctx.errors import ModelError
 
-__all__ = ["CellStates"]
+__all__ = ["CellStates", "library_id"]
+
+
+@cache
+def library_id(lib: Any) -> str:
+    """A hash of the llama.cpp library that is loaded: what is in a blob is its own affair."""
+    return hashlib.blake2b(Path(lib._lib._name).read_bytes(), digest_size=8).hexdigest()
 
 
 class CellStates:

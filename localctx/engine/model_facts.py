@@ -194,7 +194,9 @@ def _notices(header: GGUFHeader, shape: KVShape) -> tuple[str, ...]:
         else f"{sum(shape.windowed)} of {len(shape.windowed)} layers see only {shape.window:,} tokens back"
     )
     if not shape.is_plain:
-        notices.append(f"each question reads its text anew, this model's cache cannot be reused: {why}")
+        notices.append(
+            f"this model's cache cannot be cut: only questions on the same whole documents go on in it, {why}"
+        )
     key, names = header.arch_key, {tensor.name for tensor in header.tensors}
     is_llama3 = header.architecture == "llama" and header.number(key("rope.freq_base")) == 500000.0
     is_long = header.integer(key("context_length")) >= _MIN_LONG_LLAMA

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from localctx._native import AbortFlag
+from localctx._native import AbortFlag, QueryCapture
 from localctx.engine.ggml_types import type_id
 from localctx.engine.limits import usable_cpus
 from localctx.engine.llama_log import LoadLog, logged
@@ -76,7 +76,9 @@ class ContextSizes:
         return max(self.n_outputs, self.n_ids)
 
 
-def _parameters(lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFlag) -> Any:
+def _parameters(
+    lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFlag, capture: QueryCapture | None
+) -> Any:
     """llama_context_params."""
     options, rope = model.options, model.options.rope
     parameters = lib.llama_context_default_params()
@@ -90,6 +92,9 @@ def _parameters(lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFl
     parameters.type_k, parameters.type_v = type_id(options.type_k), type_id(options.type_v)
     parameters.abort_callback = lib.ggml_abort_callback(stop.callback_address)
     parameters.abort_callback_data = stop.data_address
+    if capture is not None:
+        parameters.cb_eval = lib.ggml_backend_sched_eval_callback(capture.callback_address)
+        parameters.cb_eval_user_data = capture.data_address
     if rope.scaling is not None:
         parameters.rope_scaling_type = ROPE_SCALINGS[rope.scaling]
     if rope.freq_base is not None:
@@ -101,9 +106,13 @@ def _parameters(lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFl
     return parameters
 
 
-def new_context(lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFlag) -> tuple[int, LoadLog]:
-    """The context, which obeys `stop`, and what llama.cpp said. Raises ModelError with its reason."""
-    parameters = _parameters(lib, model, sizes, stop)
+def new_context(
+    lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFlag, capture: QueryCapture | None = None
+) -> tuple[int, LoadLog]:
+    """The context, which obeys `stop` and shows its queries to `capture`, and what llama.cpp said; both must
+    outlive it. Raises ModelError with its reason.
+    """
+    parameters = _parameters(lib, model, sizes, stop, capture)
     handle, log = logged(lib, lambda _: lib.llama_init_from_model(model.weights, parameters), lib.llama_free)
     model.show(log)
     if not handle:

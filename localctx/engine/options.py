@@ -35,6 +35,7 @@ class EngineOptions:
     type_k, type_v: KV cache types by ggml's names · force: a context longer than the model was trained for,
     or larger than the memory estimate allows · template, thinking: replace what the file says ·
     template_variables: passed to the template, such as enable_thinking ·
+    retrieval_heads: "LAYER.HEAD" of query heads that are known to find what a question asks for ·
     on_log: gets llama.cpp's own lines about loading.
     """
 
@@ -49,4 +50,5 @@ class EngineOptions:
     template: str | None = None
     template_variables: Mapping[str, Any] | None = None
     thinking: ThinkingTags | None = None
+    retrieval_heads: tuple[str, ...] = ()
     on_log: Callable[[str], None] | None = None

@@ -13,12 +13,12 @@ from itertools import pairwise
 from localctx.errors import UsageError
 from localctx.kv import RUN_TOKENS, PrefillPolicy
 
-__all__ = ["Plan", "Step", "chunk_tokens", "plan_prefill", "unit_groups", "whole_runs"]
+__all__ = ["Plan", "Step", "chunk_tokens", "plan_prefill", "sink_tokens", "unit_groups", "whole_runs"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Evaluate tokens [start, end), which attend to [keep_from, start) and to themselves.
+    """Evaluate tokens [start, end), which attend to the sinks, to [keep_from, start) and to themselves.
 
     base: token t stands at position n_prefix + base + t · begins_anew: what the cache holds of the stream
     is forgotten first · is_wanted: the KV goes to the caller.
@@ -35,18 +35,24 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """lead: steps before the given KV of tokens [left_from, first) is put behind them, at `left_base`; then
-    the rest.
+    the rest. The tokens [0, n_sinks) are never evicted and never moved: they stand right behind the prefix.
     """
 
     lead: tuple[Step, ...]
     left_from: int
     left_base: int
     steps: tuple[Step, ...]
+    n_sinks: int = 0
 
 
 def whole_runs(n_tokens: int) -> int:
     """n_tokens, rounded up to whole runs."""
     return -(-n_tokens // RUN_TOKENS) * RUN_TOKENS
+
+
+def sink_tokens(policy: PrefillPolicy) -> int:
+    """Tokens of the stream's beginning that stay attended, in whole runs."""
+    return whole_runs(policy.sinks) if policy.kind == "window" else 0
 
 
 def _held(policy: PrefillPolicy, n_tokens: int) -> int:
@@ -55,7 +61,7 @@ def _held(policy: PrefillPolicy, n_tokens: int) -> int:
         case "exact":
             return n_tokens
         case "window":
-            return min(whole_runs(policy.window), n_tokens)
+            return min(sink_tokens(policy) + whole_runs(policy.window), n_tokens)
         case "lazy":
             return min(2 * _segment(policy), n_tokens)
         case "independent":
@@ -80,7 +86,7 @@ def chunk_tokens(policy: PrefillPolicy, n_prefix: int, n_tokens: int, n_ctx: int
         needed = n_prefix + held + RUN_TOKENS
     raise UsageError(
         f"prefill with policy {policy.kind} needs {needed:,} tokens of context, there are {n_ctx:,}",
-        f"--ctx {needed}, or a smaller window: --kv window=N",
+        f"--ctx {needed}, or less to attend to: --kv window=N" + (",sinks=N" if policy.sinks else ""),
     )
 
 
@@ -89,8 +95,10 @@ def plan_prefill(
 ) -> Plan:
     """The steps of policies exact, window and lazy for tokens [first, n_tokens), wherever it begins the same.
 
-    Positions grow while tokens leave the window, and are taken back when the next chunk would pass the
-    n_positions that are behind the prefix: a token's position does not depend on where the stream began.
+    Positions grow while tokens leave the window, and are taken back, to right behind the sinks, when the next
+    chunk would pass the n_positions that are behind the prefix: a token's position does not depend on where
+    the stream began. The first of the n_left tokens at hand are the sinks, unless they are all before
+    `first`.
 
     Raises ValueError when `first` is inside a run, or when `left` lacks what the policy attends to.
     """
@@ -99,18 +107,21 @@ def plan_prefill(
     if policy.kind == "lazy":
         return _plan_lazy(_segment(policy), n_tokens, first, n_left, n_chunk)
     window = whole_runs(policy.window) if policy.kind == "window" else n_tokens
-    if n_left < min(first, window):
-        raise ValueError(f"{n_left} tokens of left context before token {first}, {min(first, window)} wanted")
+    n_sinks = sink_tokens(policy)
+    if n_left < min(first, n_sinks + window):
+        wanted = min(first, n_sinks + window)
+        raise ValueError(f"{n_left} tokens of left context before token {first}, {wanted} wanted")
 
     steps, base = [], 0
     for start, end in _chunks(0, n_tokens, n_chunk):
-        keep_from = max(0, start - window)
+        keep_from = max(n_sinks, start - window) if start > n_sinks else 0
         if base + start + n_chunk > n_positions:  # whether or not the last chunk is that long
-            base = -keep_from
+            base = n_sinks - keep_from
         if end > first:
             steps.append(Step(max(start, first), end, keep_from, base))
-    left_from = max(first - n_left, steps[0].keep_from) if steps else first
-    return Plan((), left_from, steps[0].base if steps else 0, tuple(steps))
+    n_local = n_left if n_left == first else n_left - n_sinks
+    left_from = max(first - n_local, steps[0].keep_from) if steps else first
+    return Plan((), left_from, steps[0].base if steps else 0, tuple(steps), n_sinks)
 
 
 def _segment(policy: PrefillPolicy) -> int:

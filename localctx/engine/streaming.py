@@ -14,7 +14,7 @@ from localctx.engine.working_set import WorkingSet
 from localctx.kv import KVChunk, KVPart, OnChunk
 from localctx.values import Progress
 
-__all__ = ["Delivery", "last_rows", "stream_steps", "stream_units"]
+__all__ = ["Delivery", "rows_of", "stream_steps", "stream_units"]
 
 
 class Delivery:
@@ -39,14 +39,15 @@ class Delivery:
             self._on_progress(self._n_done, self._n_tokens)
 
 
-def last_rows(parts: Sequence[KVPart], n_tokens: int) -> list[KVPart]:
-    """Parts of the last n_tokens rows of all of them."""
-    kept: list[KVPart] = []
-    for part in reversed(parts):
-        n = min(part.n_tokens, n_tokens)
-        if n:
-            kept.insert(0, KVPart(part.source, part.first + part.n_tokens - n, n, part.position))
-        n_tokens -= n
+def rows_of(parts: Sequence[KVPart], first: int, end: int | None = None) -> list[KVPart]:
+    """Parts of the rows [first, end) of all of them, one after the other; to the last row without `end`."""
+    kept, at = [], 0
+    for part in parts:
+        start = max(first - at, 0)
+        stop = part.n_tokens if end is None else min(end - at, part.n_tokens)
+        if start < stop:
+            kept.append(KVPart(part.source, part.first + start, stop - start, part.position))
+        at += part.n_tokens
     return kept
 
 
@@ -57,12 +58,25 @@ def stream_steps(
     left: Sequence[KVPart],
     deliver: Delivery,
 ) -> None:
-    """Evaluate plan.lead, put `left` behind it, evaluate the rest; deliver what is wanted."""
+    """Evaluate plan.lead, put `left` behind it, evaluate the rest; deliver what is wanted.
+
+    `left`: the sinks, where left_from is behind them, and the tokens from left_from on.
+    """
+    is_pinned = plan.n_sinks == 0
+    local = list(left)
+    if plan.left_from >= plan.n_sinks > 0:
+        working.begin_anew(0, 0)
+        working.append(rows_of(left, 0, plan.n_sinks))
+        working.pin(plan.n_sinks)
+        is_pinned, local = True, rows_of(left, plan.n_sinks)
     working.begin_anew(plan.lead[0].start if plan.lead else plan.left_from, plan.left_base)
     for step in plan.lead:
         working.evaluate(tokens[step.start : step.end])
-    working.append(left)
+    working.append(local)
     for step in plan.steps:
+        if not is_pinned and step.start >= plan.n_sinks:
+            working.pin(plan.n_sinks)
+            is_pinned = True
         if step.begins_anew:
             working.begin_anew(step.start, step.base)
         working.keep_from(step.keep_from)

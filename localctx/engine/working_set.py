@@ -1,4 +1,4 @@
-"""The cells a streaming prefill works in: [prefix | local tokens], positions that grow, and are taken back.
+"""The cells of a streaming prefill: [prefix | sinks | local tokens], positions that grow, and are taken back.
 
 Sequence 0 holds it all; spare sequences lend their ids to what is exported. Tokens are counted from the
 stream's start, token t stands at position base + t. Knows no policy: plans come from prefill.py.
@@ -64,8 +64,8 @@ class WorkingSet:
         self._rope = rope
         self._like = like
         self._spares = spares
-        self._prefix: State | None = None
-        self._n_prefix = 0
+        self._fixed: State | None = None  # prefix and sinks
+        self._n_prefix = self._n_fixed = 0
         self._start = self._end = 0  # the local tokens held
         self._base = 0
         self.n_evaluated = 0
@@ -75,14 +75,21 @@ class WorkingSet:
         """Evaluate the prefix at positions 0, 1 …"""
         self._evaluator.run_tokens(_MAIN, 0, prefix)
         self.n_evaluated += len(prefix)
-        self._n_prefix = self._base = len(prefix)
+        self._n_prefix = self._n_fixed = self._base = len(prefix)
         if len(prefix):
-            self._prefix = State(self._cells.export(_MAIN))
+            self._fixed = State(self._cells.export(_MAIN))
+
+    def pin(self, n_sinks: int) -> None:
+        """The first n_sinks local tokens, which stand right behind the prefix, become sinks."""
+        if n_sinks:
+            self._n_fixed = self._n_prefix + n_sinks
+            self._fixed = self._taken(0, self._n_fixed)
+            self._start += n_sinks
 
     def begin_anew(self, token: int, base: int) -> None:
         """Forget the local tokens; the next one is `token`, token t stands behind the prefix at base + t."""
         if self._end > self._start:
-            self._cells.drop(_MAIN, self._n_prefix)
+            self._cells.drop(_MAIN, self._n_fixed)
         self._start = self._end = token
         self._base = self._n_prefix + base
 
@@ -116,8 +123,12 @@ class WorkingSet:
 
     def export(self, start: int, end: int) -> State:
         """The KV of tokens [start, end), which are held."""
+        return self._taken(self._base + start, self._base + end)
+
+    def _taken(self, first: int, end: int) -> State:
+        """The KV at positions [first, end)."""
         spare = self._spares[0]
-        self._cells.copy(_MAIN, spare, self._base + start, self._base + end)
+        self._cells.copy(_MAIN, spare, first, end)
         try:
             return State(self._cells.export(spare))
         finally:
@@ -150,11 +161,11 @@ class WorkingSet:
         return [KVPart(state, 0, state.n_tokens, 0)]
 
     def _compose(self, local: Sequence[KVPart]) -> None:
-        """Sequence 0 becomes the prefix, as it was evaluated, and these rows of the tokens that are held."""
-        first = [] if self._prefix is None else [KVPart(self._prefix, 0, self._n_prefix, 0)]
+        """Sequence 0 becomes prefix and sinks, as they are, and these rows of the tokens that are held."""
+        first = [] if self._fixed is None else [KVPart(self._fixed, 0, self._n_fixed, 0)]
         start = self._base + self._start
         end = start + sum(part.n_tokens for part in local)
-        positions = np.concatenate([np.arange(self._n_prefix), np.arange(start, end)]).astype(np.int32)
+        positions = np.concatenate([np.arange(self._n_fixed), np.arange(start, end)]).astype(np.int32)
         if len(positions):
             blob = composed(self._cells, self._like, [*first, *local], positions, self._rope)
             self._cells.restore(_MAIN, blob)

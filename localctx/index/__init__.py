@@ -1,10 +1,11 @@
 """blocks → lexical index; does not know how scores are used.
 
-`LexicalIndex` is BM25 over SQLite FTS5; `terms` is the one place where text becomes comparable words.
+`LexicalIndex` is BM25 over SQLite FTS5, `kept` brings it to disk; `terms` is the one place where text becomes
+comparable words.
 """
 
 from __future__ import annotations
 
-from localctx.index.lexical import Hits, LexicalIndex
+from localctx.index.lexical import Hits, Indexable, LexicalIndex
 
-__all__ = ["Hits", "LexicalIndex"]
+__all__ = ["Hits", "Indexable", "LexicalIndex"]

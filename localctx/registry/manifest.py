@@ -7,6 +7,7 @@ the nearest known one, so that a typing mistake in a manifest never becomes a si
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 import types
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ __all__ = [
     "parse_manifests",
 ]
 
+_HEAD = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 _SETTINGS = frozenset({"temp", "top_p", "top_k", "min_p", "max_tokens"})
 
 
@@ -73,13 +75,15 @@ class Kv:
     """The KV cache: llama.cpp types that are safe for keys and values, and whether blocks can be stored.
 
     bytes_per_token: f16 keys and values of all layers · store: the block store can serve the model · why:
-    the reason, either way.
+    the reason, either way · retrieval_heads: "LAYER.HEAD" of the query heads that find what a question asks
+    for, as `localctx verify` found them.
     """
 
     types: tuple[str, ...] = ("f16",)
     bytes_per_token: int = 0
     store: bool = False
     why: str = ""
+    retrieval_heads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +275,9 @@ def _check(manifest: Manifest, origin: str) -> None:
         raise ModelError(f"{origin}: thinking needs an opening and a closing marker")
     if not manifest.match.architecture or not manifest.match.names:
         raise ModelError(f"{origin}: match.architecture or match.names is missing")
+    for head in manifest.kv.retrieval_heads:
+        if not _HEAD.fullmatch(head):
+            raise ModelError(f"{origin}: kv.retrieval_heads: {head!r} is not LAYER.HEAD, such as '17.3'")
     if manifest.name != manifest.name.lower():
         raise ModelError(f"{origin}: the name {manifest.name!r} is not in lower case")
 

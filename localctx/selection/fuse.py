@@ -1,4 +1,4 @@
-"""Several selectors' scores → one. Pure arithmetic on ranks; knows neither text nor files."""
+"""Several selectors' scores → one. Pure arithmetic on ranks or values; knows neither text nor files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from localctx.values import Scores
 
-__all__ = ["fuse"]
+__all__ = ["blend", "fuse"]
 
 RANK_OFFSET = 60
 
@@ -34,3 +34,20 @@ def fuse(opinions: Sequence[Scores], weights: Mapping[str, float] | None = None)
                 rank, previous = place, opinion.values[index]
             fused[index] += weight * (RANK_OFFSET + 1) / (RANK_OFFSET + 1 + rank)
     return Scores("+".join(opinion.selector for opinion in opinions), tuple(fused))
+
+
+def blend(opinions: Sequence[Scores], weights: Mapping[str, float] | None = None) -> Scores:
+    """The weighted sum of each selector's values, its best block being 1: how far blocks lie apart is kept,
+    which ranks forget. Weights and errors as in fuse().
+    """
+    if not opinions or len({len(opinion.values) for opinion in opinions}) != 1:
+        raise ValueError("scores of one document and at least one selector are needed")
+    weights = weights or {}
+    blended = [0.0] * len(opinions[0].values)
+    total = sum(weights.get(opinion.selector, 1.0) for opinion in opinions)
+    for opinion in opinions:
+        best = max(opinion.values, default=0.0)
+        share = weights.get(opinion.selector, 1.0) / (total * best) if total and best > 0 else 0.0
+        for index, value in enumerate(opinion.values):
+            blended[index] += share * max(0.0, value)
+    return Scores("+".join(opinion.selector for opinion in opinions), tuple(blended))

@@ -15,22 +15,24 @@ from localctx.index import LexicalIndex
 from localctx.selection import Passage as Candidate
 from localctx.selection import says_not_found, support, supporting_sentences, unsupported
 from localctx.session.answer import Answer, Support, TokenCounts
-from localctx.session.attending import restored_whole
-from localctx.session.cache import Cache, opened_cache
+from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
+from localctx.session.cache import opened_cache
 from localctx.session.citing import cite
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
 from localctx.session.kept import Kept
+from localctx.session.one_context import QuestionCache, sharing_one_context
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
 from localctx.session.prompts import NOT_FOUND, document_messages, question_task
 from localctx.session.reading import Passage
 from localctx.session.run import Run, start
+from localctx.session.snapshots import SnapshotContext, WholeState, kept_or_opened
 from localctx.session.strategy import Choice, check_strategy, choose_ask, round_n_ctx
 from localctx.session.streaming import stream_reason, streamed
 from localctx.settings import Settings
-from localctx.values import Citation, Coverage, Model, Request
+from localctx.values import Citation, Coverage, Message, Model, Request
 
 __all__ = ["ask"]
 
@@ -60,27 +62,37 @@ def ask(
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
-    with index, opened_cache(run, question_task(question), kept) as cache:
+    with index, opened_cache(run, question_task(question), kept) as found:
+        if isinstance(found, str):
+            yield from _answer(run, index, question, found, kept)
+            return
         try:
-            yield from _answer(run, index, question, cache)
+            with sharing_one_context(found) as cache:
+                yield from _answer(run, index, question, cache, found.kept)
         except NotComposable as error:  # found out by trying, before anything was said
             if settings.strategy == "stream":
                 raise
             yield run.warn(f"{error.message}; {error.hint}")
-            yield from _answer(run, index, question, error.message)
+            yield from _answer(run, index, question, error.message, found.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A strategy, what goes into the context (n_prompt tokens), and where it comes from: text or kept KV."""
+    """A strategy, what goes into the context (n_prompt tokens), and where it comes from: text or kept KV.
+
+    n_head: the first tokens of a request that are the same for every question, where their state may be kept.
+    """
 
     choice: Choice
     filling: Filling
     n_prompt: int
-    source: Request | tuple[Cache, Placed]
+    source: Request | tuple[QuestionCache, Placed]
+    n_head: int = 0
 
 
-def _answer(run: Run, index: LexicalIndex, question: str, cache: Cache | str) -> Iterator[Event]:
+def _answer(
+    run: Run, index: LexicalIndex, question: str, cache: QuestionCache | str, kept: Kept | None
+) -> Iterator[Event]:
     """Everything after the documents are read; `cache`, or why there is none."""
     prepared = yield from _prepare(run, index, question, cache)
     choice, filling = prepared.choice, prepared.filling
@@ -89,10 +101,11 @@ def _answer(run: Run, index: LexicalIndex, question: str, cache: Cache | str) ->
         yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
     yield from run.unheard()
     if isinstance(prepared.source, Request):
-        decoded = yield from _decode(run, prepared.source, n_ctx)
+        decoded = yield from _decode(run, prepared.source, n_ctx, prepared.n_head, kept)
     else:
-        cache, placed = prepared.source
-        decoded = yield from decode_placed(cache, placed, n_ctx)
+        shared, placed = prepared.source
+        decoded = yield from decode_placed(shared, placed, n_ctx)
+        n_ctx = shared.n_ctx or n_ctx
     yield from run.unheard()
     run.count(decoded)
     text, verdict, citations = yield from _judge(run, index, filling, decoded, question)
@@ -116,11 +129,23 @@ def _answer(run: Run, index: LexicalIndex, question: str, cache: Cache | str) ->
     yield Finished(answer)
 
 
-def _decode(run: Run, request: Request, n_ctx: int) -> Generator[Event, None, Decoded]:
-    """Answer in a context of its own."""
+def _decode(
+    run: Run, request: Request, n_ctx: int, n_head: int, kept: Kept | None
+) -> Generator[Event, None, Decoded]:
+    """Answer in a context of its own; the state after the first n_head tokens is kept, or put back."""
     with timed(run.timings, "load_ms"):
         context = run.context(n_ctx)
     try:
+        if n_head and isinstance(context, SnapshotContext):
+            with kept_or_opened(run, kept) as at_hand:
+                state = WholeState(run, at_hand, request.prompt.tokens[:n_head])
+                try:
+                    filled = yield from state.fill(context)
+                except NotComposable as error:
+                    yield run.warn(f"{run.model.info.name} {error.message}: each question reads all anew")
+                else:
+                    if filled.is_cancelled:
+                        return Decoded(0, "", "cancelled", 0, 0)
         return (yield from decode_one(context, request, run.timings, run.started, run.listen))
     finally:
         context.close()
@@ -140,14 +165,13 @@ def _coverages(run: Run, prepared: _Prepared) -> list[Coverage]:
 
 
 def _prepare(
-    run: Run, index: LexicalIndex, question: str, cache: Cache | str
+    run: Run, index: LexicalIndex, question: str, cache: QuestionCache | str
 ) -> Generator[Event, None, _Prepared]:
     """The strategy, what goes into the context, and the request made of it; certain to fit the limit."""
-    max_tokens = run.settings.max_tokens
+    max_tokens, task = run.settings.max_tokens, question_task(question)
 
     def request(filling: Filling) -> Request:
-        messages = document_messages(filling.fragments, question_task(question))
-        return run.request(messages, max_tokens)
+        return run.request(document_messages(filling.fragments, task), max_tokens)
 
     scaffold = len(request(Filling(())).prompt.tokens) + max_tokens
     if scaffold > run.limit:
@@ -159,15 +183,17 @@ def _prepare(
     stream = yield from stream_reason(run, cache, fits=n_needed <= run.limit)
     choice = choose_ask(run.settings.strategy, n_needed, run.limit, stream)
     if choice.strategy == "exact":
-        if not isinstance(cache, str) and cache.kept.can_write and len(run.readings) == 1:
-            placed = restored_whole(cache)
-            n_prompt = placed.n_tokens + len(cache.frame.suffix)
-            return _Prepared(choice, Filling((), is_whole=True), n_prompt, (cache, placed))
+        if len(run.readings) == 1 and not isinstance(cache, str):  # its text need not be in memory
+            placed = restored_whole(cache, exact_stream(cache))
+            if placed is not None:
+                n_prompt = placed.n_tokens + len(cache.frame.suffix)
+                return _Prepared(choice, Filling((), is_whole=True), n_prompt, (cache, placed))
         filling = whole(run)
         made = request(filling)
         n_needed = len(made.prompt.tokens) + max_tokens
         if n_needed <= run.limit:
-            return _Prepared(choice, filling, len(made.prompt.tokens), made)
+            messages = document_messages(filling.fragments, task)
+            return _whole_prepared(choice, filling, made, messages, cache)
         choice = choose_ask(run.settings.strategy, n_needed, run.limit, stream)
     with timed(run.timings, "select_ms"):
         if choice.strategy == "stream" and not isinstance(cache, str):
@@ -178,6 +204,19 @@ def _prepare(
         filling = yield from retrieved(run, index, question, run.limit - scaffold)
     made = request(filling)
     return _Prepared(choice, filling, len(made.prompt.tokens), made)
+
+
+def _whole_prepared(
+    choice: Choice, filling: Filling, made: Request, messages: Sequence[Message], cache: QuestionCache | str
+) -> _Prepared:
+    """All documents, from kept KV where it can be cut, else with their state kept whole."""
+    n_prompt = len(made.prompt.tokens)
+    if isinstance(cache, str):
+        end = documents_end(made.prompt, messages)
+        return _Prepared(choice, filling, n_prompt, made, end or 0)
+    stream = joint_stream(cache, made.prompt, messages)
+    placed = None if stream is None else restored_whole(cache, stream)
+    return _Prepared(choice, filling, n_prompt, made if placed is None else (cache, placed))
 
 
 def _judge(

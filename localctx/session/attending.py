@@ -1,18 +1,25 @@
-"""The strategy `exact` with kept KV: the whole document, so that a second question evaluates only itself.
+"""The strategy `exact` with kept KV: whole documents, so that a second question evaluates only itself.
 
 A document's keys go back to the positions they had: nothing of the answer depends on how they are moved.
+Several documents are one stream, names and all, each seeing those before it as it does when all of them are
+evaluated: a later one that changed leaves the KV of those before it as it was.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
+
 from localctx.assemble import Layout, StoredTokens
 from localctx.kv import KVContext
 from localctx.session.cache import EXACT, Cache, run_finder
+from localctx.session.opening import timed
 from localctx.session.placing import Placed, fitted
 from localctx.session.prefill import prefill_rest
 from localctx.session.token_stream import TokenStream
+from localctx.values import Message, Prompt
 
-__all__ = ["exact_stream", "restored_whole"]
+__all__ = ["documents_end", "exact_stream", "joint_stream", "restored_whole"]
 
 
 def exact_stream(cache: Cache, ordinal: int = 0) -> TokenStream:
@@ -26,20 +33,40 @@ def exact_stream(cache: Cache, ordinal: int = 0) -> TokenStream:
     return cache.stream_of(reading, policy if is_exact else EXACT)
 
 
-def restored_whole(cache: Cache) -> Placed:
-    """How the one document is put in; what of it is not kept yet is prefilled then, and kept."""
-    run, reading, stream = cache.run, cache.run.readings[0], exact_stream(cache)
-    codec = cache.exact_codec(reading.n_tokens)
+def joint_stream(cache: Cache, prompt: Prompt, messages: Sequence[Message]) -> TokenStream | None:
+    """All documents as they stand in the prompt made of the messages; None where that cannot be told."""
+    end, n_prefix = documents_end(prompt, messages), len(cache.prefix)
+    if end is None or prompt.tokens[:n_prefix] != cache.prefix or prompt.tokens[end:] != cache.frame.suffix:
+        return None
+    return TokenStream(array("i", prompt.tokens[n_prefix:end]), cache.space, EXACT)
+
+
+def documents_end(prompt: Prompt, messages: Sequence[Message]) -> int | None:
+    """Tokens of the prompt up to the documents' end, the same for every task; None where none can tell."""
+    n_fragments = [sum(map(bool, message.content)) for message in messages]
+    if len(prompt.content) != sum(n_fragments) or not n_fragments[1]:
+        return None
+    return prompt.content[n_fragments[0] + n_fragments[1] - 1][1]
+
+
+def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
+    """How the stream of all documents is put in; what of it is not kept yet is prefilled then, and kept.
+
+    None where nothing could be kept for the next question.
+    """
+    run, codec = cache.run, cache.exact_codec(stream.n_tokens)
+    if not cache.kept.can_write and cache.kept.n_leading(stream.ids, codec) < stream.n_runs:
+        return None
 
     def arrange(context: KVContext) -> Layout:
-        done = prefill_rest(cache, context, reading, stream, cache.encoding(codec), codec)
+        with timed(run.timings, "prefill_ms"):
+            done = prefill_rest(cache, context, run.readings, stream, cache.encoding(codec), codec)
         run.n_evaluated += done.n_evaluated
-        run.timings.prefill_ms += done.seconds * 1000
         there = cache.kept.load(stream.ids, codec)
         absent = tuple(
             span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id not in there
         )
         return fitted(cache, context, [StoredTokens(0, 0, tuple(stream.tokens), absent)])
 
-    n_tokens = len(cache.prefix) + stream.n_tokens
-    return Placed((), n_tokens, (stream.n_tokens,), arrange, run_finder(cache, [[stream]]))
+    n_read = tuple(reading.n_tokens for reading in run.readings)
+    return Placed((), len(cache.prefix) + stream.n_tokens, n_read, arrange, run_finder(cache, [[stream]]))

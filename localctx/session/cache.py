@@ -40,6 +40,8 @@ __all__ = [
 
 LAZY_WINDOW = 1024
 """Tokens of a span that is prefilled on demand, and of the left context that it sees."""
+LAZY_GRIDS = 4
+"""Grids of such spans: a passage comes at most a quarter of a span behind its left context."""
 EXACT = PrefillPolicy("exact", 0)
 CHUNK_TOKENS = 1024
 """Room for what is evaluated at a time."""
@@ -77,7 +79,7 @@ class Cache:
     kept: Kept
     limit: int
     _prefix_stream: TokenStream | None = None
-    _streams: dict[tuple[int, PrefillPolicy], TokenStream] = field(default_factory=dict)
+    _streams: dict[tuple[int, PrefillPolicy, int], TokenStream] = field(default_factory=dict)
 
     @property
     def prefix(self) -> tuple[int, ...]:
@@ -109,7 +111,8 @@ class Cache:
         policy = self.run.settings.cache.prefill_policy
         if policy.kind != "window":
             return policy
-        return PrefillPolicy("window", min(policy.window, self._window_limit(n_ctx, 1)))
+        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks)
+        return PrefillPolicy("window", max(RUN_TOKENS, window), policy.sinks)
 
     def _window_limit(self, n_ctx: int, n_windows: int) -> int:
         """The largest window, in whole runs, of which n_windows fit beside prefix and chunk."""
@@ -131,12 +134,20 @@ class Cache:
                 return stream
         return self.stream_of(reading, self.policy)
 
-    def stream_of(self, reading: Reading, policy: PrefillPolicy) -> TokenStream:
+    def stream_of(self, reading: Reading, policy: PrefillPolicy, offset: int = 0) -> TokenStream:
         """The reading's tokens under a policy."""
-        key = (reading.ordinal, policy)
+        key = (reading.ordinal, policy, offset)
         if key not in self._streams:
-            self._streams[key] = TokenStream(reading.stream, self.space, policy, reading.first_tokens)
+            self._streams[key] = TokenStream(reading.stream, self.space, policy, reading.first_tokens, offset)
         return self._streams[key]
+
+    def lazy_streams(self, reading: Reading) -> list[TokenStream]:
+        """The reading's tokens as they are prefilled on demand, in several grids of cells: in one of them
+        little is evaluated for a passage beside its left context (prefill.lazy_plan).
+        """
+        policy = self.lazy_policy
+        step = max(RUN_TOKENS, policy.window // LAZY_GRIDS // RUN_TOKENS * RUN_TOKENS)
+        return [self.stream_of(reading, policy, offset) for offset in range(0, policy.window, step)]
 
     def prefix_stream(self) -> TokenStream:
         """The prefix as a stream of its own."""
@@ -178,12 +189,13 @@ class Cache:
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
         """Cells that prefilling under a policy takes, at least a few for the prefix alone."""
-        if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= policy.window):
+        attended = policy.sinks + policy.window
+        if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
             local = n_tokens
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
-            local = (policy.window if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
+            local = (attended if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
         return len(self.prefix) + max(local, RUN_TOKENS)
 
     # --- speed ------------------------------------------------------------------------------------

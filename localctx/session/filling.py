@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from localctx.errors import UsageError
-from localctx.index import LexicalIndex
+from localctx.index import Hits, LexicalIndex
 from localctx.selection import choose, question_traits, text_key
 from localctx.session.events import Event
 from localctx.session.reading import Passage
@@ -50,14 +50,18 @@ def retrieved(run: Run, index: LexicalIndex, question: str, budget: int) -> Gene
 
     Raises UsageError when not even one fits the budget, in tokens.
     """
-    chosen = yield from pointed_blocks(run, index, question, budget, lambda number: _cost(run, number))
+    rank = run.settings.cache.rank
+    if rank != "lexical":
+        yield run.warn(f"--kv rank={rank} is for stored KV (--strategy stream); passages are chosen by words")
+    hits = index.search(question)
+    chosen = yield from pointed_blocks(run, hits, question, budget, lambda number: _cost(run, number))
     passages = tuple(run.passage(number) for number in chosen)
     return Filling(_fragments(passages), passages)
 
 
 def pointed_blocks(
     run: Run,
-    index: LexicalIndex,
+    hits: Hits,
     question: str,
     budget: int,
     cost: Callable[[int], int],
@@ -66,8 +70,9 @@ def pointed_blocks(
 ) -> Generator[Event, None, list[int]]:
     """Running numbers of the blocks that the question points at, in document order; one to max_blocks.
 
-    cost(number): tokens a block takes in the context · is_there(number): whether it may be chosen.
-    Raises UsageError when not even one fits the budget, in tokens.
+    hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
+    is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget, in
+    tokens.
     """
     traits = question_traits(question)
     if traits.needs_whole_document:
@@ -75,7 +80,6 @@ def pointed_blocks(
             f"a {traits.kind} question needs the whole document, and only the best passages are read: "
             "the answer may be incomplete"
         )
-    hits = index.search(question)
     ranking = tuple(hit for hit in hits.ranking if is_there(hit[0]))
     costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
     keys: list[Hashable] = list(range(run.n_blocks))

@@ -13,30 +13,35 @@ from typing import Any
 from localctx.document import Document
 from localctx.errors import NotComposable, UsageError
 from localctx.session.announce import announce, note_others
-from localctx.session.attending import exact_stream
+from localctx.session.attending import documents_end, exact_stream, joint_stream
 from localctx.session.cache import Cache, opened_cache
 from localctx.session.encoding import Encoding
-from localctx.session.events import Event, Listener, Planned, ignore_progress
+from localctx.session.events import Event, Listener, Notice, Planned, ignore_progress
+from localctx.session.filling import whole
 from localctx.session.kept import Kept
-from localctx.session.opening import introduce, read_all
+from localctx.session.opening import introduce, read_all, timed
 from localctx.session.prefill import ensure_prefix, prefill_rest
-from localctx.session.prompts import question_task
+from localctx.session.prompts import document_messages, question_task
 from localctx.session.reading import Reading
-from localctx.session.run import start
+from localctx.session.run import Run, start
+from localctx.session.snapshots import SnapshotContext, WholeState, kept_or_opened
+from localctx.session.strategy import round_n_ctx
 from localctx.session.token_stream import TokenStream
 from localctx.settings import Settings
 from localctx.store import StoreUnusable
-from localctx.values import Model, ModelInfo
+from localctx.values import Message, Model, ModelInfo, Prompt
 
 __all__ = ["Indexed", "IndexedDocument", "index_documents"]
 
+HINT = "ask serves it by exact attention and by text retrieval"
+NAME_SEPARATOR = " + "
 QUESTION_TOKENS = 64
 """Allowed for a question, when it is judged whether a document will be attended whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
-    """What was done for one document. size_bytes: of all its stored KV."""
+    """What was done for one document, or several that are kept as one. size_bytes: of all its stored KV."""
 
     source: str
     tokens_total: int
@@ -90,30 +95,43 @@ def index_documents(
 ) -> Iterator[Event | Indexed]:
     """Prefill the documents into the store, telling each step; the last event is Indexed.
 
-    Raises UsageError without a store, NotComposable for a model whose KV cannot be stored, StoreUnusable when
-    the store cannot be written (what was committed before stays), and what the documents raise.
+    Of a model whose KV cannot be cut the state after all documents is kept whole. Raises UsageError without a
+    store, NotComposable where that cannot be either, StoreUnusable when the store cannot be written (what was
+    committed before stays), and what the documents raise.
     """
     if settings.store == "off":
         raise UsageError("index with --store off keeps nothing", "leave --store off out")
     run = start(documents, model, settings, listen)
     with opened_cache(run, question_task(""), kept) as cache:
         if isinstance(cache, str):
-            raise NotComposable(cache, "ask serves it by exact attention and by text retrieval")
-        _raise_unwritable(cache.kept)
-        yield from introduce(run)
-        read_all(run)
-        plans = [_plan(cache, reading) for reading in run.readings]
-        yield from run.unheard()
-        rows = yield from _index(cache, plans)
+            if settings.strategy not in ("auto", "exact"):
+                raise NotComposable(cache, HINT)
+            with kept_or_opened(run, kept) as at_hand:
+                _raise_unwritable(at_hand)
+                yield from introduce(run)
+                read_all(run)
+                rows = yield from _index_state(run, at_hand, cache)
+        else:
+            _raise_unwritable(cache.kept)
+            yield from introduce(run)
+            read_all(run)
+            plans = yield from _plans(cache)
+            yield from run.unheard()
+            try:
+                rows = yield from _index(cache, plans)
+            except NotComposable as error:  # found out by trying
+                if settings.strategy not in ("auto", "exact"):
+                    raise
+                rows = yield from _index_state(run, cache.kept, error.message)
         was_cancelled = any(row.tokens_stored < row.tokens_total for row in rows)
         yield Indexed(model.info, tuple(rows), tuple(dict.fromkeys(run.warnings)), was_cancelled)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A document, its stream under the policy that will serve it, and what of it is missing."""
+    """Documents that are one stream under the policy that will serve them, and what of it is missing."""
 
-    reading: Reading
+    readings: tuple[Reading, ...]
     stream: TokenStream
     encoding: Encoding
     codec: str | None
@@ -124,18 +142,99 @@ class _Plan:
         return self.stream.n_tokens - self.n_stored
 
 
+def _plans(cache: Cache) -> Generator[Event, None, list[_Plan]]:
+    """Documents that fit a context together are kept as `exact` wants them, all others one by one."""
+    run = cache.run
+    if len(run.readings) == 1:
+        return [_plan(cache, run.readings[0])]
+    prompt, messages = _whole_prompt(run) if _wants_whole(run) else (None, ())
+    stream = (
+        None
+        if prompt is None or cache.policy.kind == "independent"
+        else joint_stream(cache, prompt, messages)
+    )
+    if stream is None:
+        yield Notice(
+            "the documents are kept one by one, for answers from passages of them (--strategy stream)"
+        )
+        return [_plan(cache, reading) for reading in run.readings]
+    yield Notice(
+        f"the {len(run.readings)} documents are kept together, for questions on all of them at once; "
+        "index them one by one for questions on each, or with --strategy stream for answers from passages"
+    )
+    codec = cache.exact_codec(stream.n_tokens)
+    n_leading = cache.kept.n_leading(stream.ids, codec)
+    n_stored = stream.n_tokens_of(range(n_leading))
+    return [_Plan(tuple(run.readings), stream, cache.encoding(codec), codec, n_stored)]
+
+
 def _plan(cache: Cache, reading: Reading) -> _Plan:
     """Small documents are kept as `exact` wants them, all others for `stream`."""
-    run = cache.run
-    others = len(cache.prefix) + len(cache.frame.suffix) + QUESTION_TOKENS + run.settings.max_tokens
-    is_whole = reading.n_tokens + others <= run.limit and run.settings.strategy in ("auto", "exact")
-    is_whole = is_whole and cache.policy.kind != "independent" and len(run.readings) == 1
+    is_whole = len(cache.run.readings) == 1 and cache.policy.kind != "independent" and _wants_whole(cache.run)
     stream = exact_stream(cache, reading.ordinal) if is_whole else cache.whole_stream(reading)
     codec = cache.exact_codec(reading.n_tokens) if is_whole else cache.codec
     encoding = cache.encoding(codec)
     n_leading = cache.kept.n_leading(stream.ids, codec)
     note_others(cache, reading, stream)
-    return _Plan(reading, stream, encoding, codec, stream.n_tokens_of(range(n_leading)))
+    return _Plan((reading,), stream, encoding, codec, stream.n_tokens_of(range(n_leading)))
+
+
+def _wants_whole(run: Run) -> bool:
+    """Whether a question will attend to all documents whole, as far as their tokens tell."""
+    others = len(run.model.prompt(document_messages([], question_task(""))).tokens) + _n_asked(run)
+    return run.n_tokens + others <= run.limit and run.settings.strategy in ("auto", "exact")
+
+
+def _n_asked(run: Run) -> int:
+    """Tokens left for a question and its answer."""
+    return QUESTION_TOKENS + run.settings.max_tokens
+
+
+def _whole_prompt(run: Run) -> tuple[Prompt | None, list[Message]]:
+    """The prompt of an empty question on all documents, or None where it does not fit, and its messages."""
+    messages = document_messages(whole(run).fragments, question_task(""))
+    prompt = run.model.prompt(messages)
+    return (prompt if len(prompt.tokens) + _n_asked(run) <= run.limit else None), messages
+
+
+def _index_state(run: Run, kept: Kept, reason: str) -> Generator[Event, None, list[IndexedDocument]]:
+    """Keep the whole state after the documents, since their KV cannot be cut. Raises NotComposable."""
+    prompt, messages = _whole_prompt(run) if _wants_whole(run) else (None, [])
+    n_head = None if prompt is None else documents_end(prompt, messages)
+    if prompt is None or n_head is None:
+        raise NotComposable(f"{reason}, and {run.n_tokens:,} tokens do not fit its context whole", HINT)
+    n_ctx = min(round_n_ctx(len(prompt.tokens) + _n_asked(run)), run.limit)
+    yield Planned("exact", f"{reason}; the state after the documents is kept whole", run.n_tokens, n_ctx)
+    with timed(run.timings, "load_ms"):
+        context = run.context(n_ctx)
+    started = time.perf_counter()
+    try:
+        if not isinstance(context, SnapshotContext):
+            raise NotComposable(reason, HINT)
+        state = WholeState(run, kept, prompt.tokens[:n_head])
+        try:
+            filled = yield from state.fill(context)
+        except NotComposable as error:
+            raise NotComposable(f"{reason}; {run.model.info.name} {error.message}", HINT) from error
+    finally:
+        context.close()
+    if not filled.size_bytes and not filled.is_cancelled:
+        _raise_unwritable(kept)
+        raise StoreUnusable(
+            "the state after the documents could not be kept", "localctx store ls shows what is"
+        )
+    row = IndexedDocument(
+        source=NAME_SEPARATOR.join(reading.document.source for reading in run.readings),
+        tokens_total=n_head,
+        tokens_stored_before=filled.n_restored,
+        tokens_evaluated=filled.n_evaluated,
+        tokens_stored=n_head if filled.size_bytes else 0,
+        size_bytes=filled.size_bytes,
+        seconds=time.perf_counter() - started,
+        policy="exact",
+        codec="state",
+    )
+    return [row]
 
 
 def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[IndexedDocument]]:
@@ -164,7 +263,7 @@ def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[
         yield from announce(cache, n_missing, rate, largest.encoding)
         for plan in plans:
             started = time.perf_counter()
-            done = prefill_rest(cache, context, plan.reading, plan.stream, plan.encoding, plan.codec)
+            done = prefill_rest(cache, context, plan.readings, plan.stream, plan.encoding, plan.codec)
             rows.append(_row(cache, plan, done.n_evaluated, time.perf_counter() - started))
             _raise_unwritable(cache.kept)
             yield from run.unheard()
@@ -176,7 +275,7 @@ def _row(cache: Cache, plan: _Plan, n_evaluated: int, seconds: float) -> Indexed
     stream = plan.stream
     n_leading = cache.kept.n_leading(stream.ids, plan.codec)
     return IndexedDocument(
-        source=plan.reading.document.source,
+        source=NAME_SEPARATOR.join(reading.document.source for reading in plan.readings),
         tokens_total=stream.n_tokens,
         tokens_stored_before=plan.n_stored,
         tokens_evaluated=n_evaluated,

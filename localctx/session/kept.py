@@ -128,7 +128,7 @@ class Kept:
             if self.can_write and self._store is not None:
                 try:
                     writing = self._store.writing(
-                        document, stream.ids, is_cancelled=is_cancelled, on_wait=on_wait
+                        document, stream.named_ids, is_cancelled=is_cancelled, on_wait=on_wait
                     )
                     writer = stack.enter_context(writing)
                 except StoreUnusable as error:
@@ -145,7 +145,7 @@ class Kept:
             if writer is not None and self.failure is None:
                 try:
                     writer.add(
-                        number,
+                        stream.first_ordinal + number,
                         run_id,
                         data,
                         n_tokens=run.n_tokens,
@@ -180,9 +180,9 @@ class Kept:
             elif (identity.space.rope, identity.space.prefix) != (stream.space.rope, stream.space.prefix):
                 found.append("it was made with other rotary settings or another prefix")
             elif identity.policy.kind != "lazy" and identity.policy != stream.policy:
-                found.append(
-                    f"it was made with policy {identity.policy.kind}, window {identity.policy.window:,}"
-                )
+                made = identity.policy
+                sinks = f", sinks {made.sinks:,}" if made.sinks else ""
+                found.append(f"it was made with policy {made.kind}, window {made.window:,}{sinks}")
         return list(dict.fromkeys(found))
 
     # --- the prefix -----------------------------------------------------------------------------------

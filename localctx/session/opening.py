@@ -8,18 +8,34 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
-from localctx.index import LexicalIndex
+from localctx.blocks import SpellingTokenizer
+from localctx.index import Indexable, LexicalIndex
 from localctx.session.answer import DocumentCoverage, Timings
 from localctx.session.events import Event, Notice, Overview, Progress
 from localctx.session.reading import Reading
 from localctx.session.run import Run
-from localctx.values import Block, Coverage
+from localctx.session.shelf import Shelf
+from localctx.values import Block, Coverage, Tokenizer
 
 __all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed"]
 
 BLOCKS_PER_REPORT = 64
+
+
+class _Pieces(Protocol):
+    def piece(self, token: int) -> bytes:
+        """The token's text, or the part of a character that it stands for."""
+
+
+@runtime_checkable
+class _Spelling(Protocol):
+    """A model that tells the text of a token."""
+
+    @property
+    def vocab(self) -> _Pieces:
+        """Its vocabulary."""
 
 
 @contextmanager
@@ -54,31 +70,56 @@ def introduce(run: Run) -> Iterator[Event]:
 
 
 def read_all(run: Run) -> None:
-    """Cut and count every document."""
+    """Cut and count every document, or find it so from an earlier run."""
+    shelf = Shelf.of(run)
     for reading in run.readings:
-        for _ in _blocks(run, reading):
-            pass
+        is_restored, index = shelf.restore(reading)
+        if index is not None:
+            index.close()
+        if not is_restored:
+            for _ in _blocks(run, reading):
+                pass
+            shelf.keep(reading, None)
         _note_seams(run, reading)
 
 
 def index_all(run: Run) -> LexicalIndex:
-    """Cut and count every document into one lexical index; block numbers run through all documents."""
+    """The same, and one lexical index of all documents; block numbers run through them."""
+    shelf, is_alone = Shelf.of(run), len(run.readings) == 1
+    restored: list[Reading] = []
+    for reading in run.readings:
+        is_restored, index = shelf.restore(reading)
+        if is_restored:
+            restored.append(reading)
+        if index is not None and is_alone:
+            _note_seams(run, reading)
+            return index
+        if index is not None:
+            index.close()
 
-    def numbered() -> Iterator[Block]:
-        index = 0
+    def blocks() -> Iterator[Indexable]:
         for reading in run.readings:
-            for block in _blocks(run, reading):
-                yield replace(block, index=index)
-                index += 1
+            if reading in restored:
+                yield from map(reading.passage, range(reading.n_blocks))
+            else:
+                yield from _blocks(run, reading)
             _note_seams(run, reading)
 
     languages = {reading.document.language for reading in run.readings}
-    return LexicalIndex.build(numbered(), language=languages.pop() if len(languages) == 1 else None)
+    index = LexicalIndex.build(blocks(), language=languages.pop() if len(languages) == 1 else None)
+    for reading in run.readings:
+        if is_alone or reading not in restored:
+            shelf.keep(reading, index if is_alone else None)
+    return index
 
 
 def _blocks(run: Run, reading: Reading) -> Iterator[Block]:
     total = reading.document.text.n_code_points
-    for block in reading.read(run.model.tokenize):
+    model = run.model
+    tokenize: Tokenizer = model.tokenize
+    if isinstance(model, _Spelling):
+        tokenize = SpellingTokenizer(tokenize, model.vocab.piece)
+    for block in reading.read(tokenize):
         if block.index % BLOCKS_PER_REPORT == 0:
             run.listen(Progress("reading", block.end, total, "characters"))
         yield block

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out
-from localctx.kv import KVContext
+from localctx.kv import KVContext, KVPart
 from localctx.session.cache import Cache
 from localctx.session.decoding import Decoded, decode_one
-from localctx.session.events import Event
+from localctx.session.events import Event, Progress
 from localctx.session.opening import timed
 from localctx.session.prefill import ensure_prefix
 from localctx.session.reading import Passage
+from localctx.session.refreshed import Refreshed
 
 __all__ = ["Placed", "decode_placed", "fitted"]
 
@@ -23,7 +25,7 @@ class Placed:
 
     n_tokens: of prefix and passages, evaluated or not · n_read: tokens of each document whose KV is at hand ·
     arrange(context): what stands where; asked when the context is open, since what can be afforded depends on
-    its speed · find_run: the runs of what is restored.
+    its speed · find_run: the runs of what is restored · refreshed: what was evaluated for earlier questions.
     """
 
     passages: tuple[Passage, ...]
@@ -31,6 +33,7 @@ class Placed:
     n_read: tuple[int, ...]
     arrange: Callable[[KVContext], Layout]
     find_run: RunOf
+    refreshed: Refreshed | None = None
 
 
 def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
@@ -44,15 +47,40 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
     """Fill a context of n_ctx tokens and answer in it. Raises NotComposable before anything is said."""
     run = cache.run
     with cache.context(n_ctx) as context:
-        run.n_evaluated += ensure_prefix(cache, context)
+        with timed(run.timings, "prefill_ms"):
+            run.n_evaluated += ensure_prefix(cache, context)
         with timed(run.timings, "assemble_ms"):
             layout = placed.arrange(context)
-            run.n_evaluated += apply(context, layout, placed.find_run)
-        run.n_restored += layout.n_restored
+            fresh = placed.refreshed.restore(layout) if placed.refreshed is not None else []
+        is_filled = _fill(cache, context, layout, placed.find_run, fresh)
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
         yield from run.unheard()
-        before_ms = run.timings.prefill_ms
         decoded = yield from decode_one(context, request, run.timings, run.started, run.listen)
-        cache.note_rate(decoded.n_evaluated, (run.timings.prefill_ms - before_ms) / 1000)
+        if placed.refreshed is not None and is_filled:
+            placed.refreshed.keep(context)
         return decoded
+
+
+def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fresh: Sequence[KVPart]) -> bool:
+    """Restore and evaluate what stands before the question; the time goes to what most of it was. False when
+    it was cancelled.
+    """
+    run, started = cache.run, time.perf_counter()
+    n_evaluated = apply(
+        context,
+        layout,
+        find_run,
+        fresh,
+        lambda done, total: run.listen(Progress("prefill", done, total, "tokens")),
+    )
+    seconds = time.perf_counter() - started
+    run.n_evaluated += n_evaluated
+    run.n_restored += len(layout.tokens) - n_evaluated
+    if 2 * n_evaluated > len(layout.tokens):
+        run.timings.prefill_ms += seconds * 1000
+    else:
+        run.timings.assemble_ms += seconds * 1000
+    if len(layout.evaluated) == 1 and not fresh:  # in large steps, as the speed is meant
+        cache.note_rate(n_evaluated, seconds)
+    return n_evaluated == layout.n_evaluated - sum(part.n_tokens for part in fresh)

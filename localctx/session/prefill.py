@@ -9,20 +9,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from localctx.kv import KVContext, KVPart
+from localctx.document.cache import full_name
+from localctx.kv import KVChunk, KVContext, KVPart
 from localctx.session.cache import CHUNK_TOKENS, PREFIX_CODEC, Cache
 from localctx.session.encoding import Encoder, Encoding
 from localctx.session.events import Listener, Progress
 from localctx.session.kept import Keep
 from localctx.session.reading import Reading
 from localctx.session.token_stream import TokenStream
-from localctx.store import DocumentIdentity
+from localctx.store import DocumentIdentity, joined
 
-__all__ = ["Done", "ensure_prefix", "identity_of", "missing_spans", "prefill_rest", "prefill_spans"]
+__all__ = ["Done", "ensure_prefix", "identity_of", "lazy_plan", "prefill_rest", "prefill_spans"]
 
 REPORT_SECONDS = 0.2
+Span: TypeAlias = tuple[int, int]
+"""Tokens [first, end)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ def identity_of(cache: Cache, reading: Reading, stream: TokenStream) -> Document
         name=document.source,
         n_bytes=document.text.n_bytes,
         model=cache.model.info.name,
+        path=full_name(document.source),
     )
 
 
@@ -64,16 +69,19 @@ def ensure_prefix(cache: Cache, context: KVContext) -> int:
 def prefill_rest(
     cache: Cache,
     context: KVContext,
-    reading: Reading,
+    readings: Sequence[Reading],
     stream: TokenStream,
     encoding: Encoding,
     codec: str | None = None,
 ) -> Done:
-    """Prefill what follows the runs that are at hand, in `codec` or in any, from the start on."""
+    """Prefill what follows the runs that are at hand, in `codec` or in any, from the start on.
+
+    `readings`: the documents that the stream is made of.
+    """
     if cache.kept.n_leading(stream.ids, codec) == stream.n_runs:
         return Done(0, 0.0)
-    identity = identity_of(cache, reading, stream)
-    with cache.kept.keeping(identity, stream, on_wait=lambda: _tell_wait(cache, reading)) as keep:
+    identity = joined([identity_of(cache, reading, stream) for reading in readings], stream.n_tokens)
+    with cache.kept.keeping(identity, stream, on_wait=lambda: _tell_wait(cache, identity)) as keep:
         n_leading = cache.kept.n_leading(stream.ids, codec)  # another process may have gone on meanwhile
         if n_leading == stream.n_runs:
             return Done(0, 0.0)
@@ -88,21 +96,54 @@ def _start_of(stream: TokenStream, n_leading: int) -> int:
     return max((unit for unit in stream.units if unit <= first), default=first)
 
 
-def _tell_wait(cache: Cache, reading: Reading) -> None:
-    cache.run.note(f"{reading.document.source}: waited for another process that prefilled it")
+def _tell_wait(cache: Cache, identity: DocumentIdentity) -> None:
+    cache.run.note(f"{identity.name}: waited for another process that prefilled it")
 
 
-def missing_spans(cache: Cache, stream: TokenStream, wanted: Iterable[int]) -> list[tuple[int, int]]:
-    """Tokens [first, end) that must be prefilled so that the runs with the `wanted` numbers are at hand.
+def lazy_plan(
+    cache: Cache, streams: Sequence[TokenStream], wanted: Sequence[Span]
+) -> list[tuple[TokenStream, list[Span]]]:
+    """What must be prefilled so that the `wanted` spans are at hand, each in one of the lazy streams of a
+    document: where the fewest tokens have to be evaluated, given those before it.
+
+    The first stream has offset 0. The others begin their cells elsewhere: one of them has a cell that begins
+    shortly before the span, and the cell before that is all the left context it gets.
+    """
+    runs: dict[int, set[int]] = {place: set() for place in range(len(streams))}
+    spans: dict[int, list[Span]] = {place: [] for place in runs}
+    for first, end in wanted:
+        best: tuple[int, int, list[Span]] | None = None
+        for place, stream in enumerate(streams):
+            if place and stream.spans[stream.run_at(first)][0] < stream.offset + stream.policy.window:
+                continue
+            found = _missing_spans(cache, stream, runs[place].union(stream.runs_of(first, end)))
+            n_more = _n_evaluated(stream, found) - _n_evaluated(stream, spans[place])
+            if best is None or n_more < best[0]:
+                best = n_more, place, found
+        if best is not None:
+            place = best[1]
+            runs[place].update(streams[place].runs_of(first, end))
+            spans[place] = best[2]
+    return [(streams[place], found) for place, found in spans.items() if found]
+
+
+def _n_evaluated(stream: TokenStream, spans: Sequence[Span]) -> int:
+    """Tokens that prefilling the spans evaluates, left context included."""
+    window = stream.policy.window
+    return sum(end - first + min(window, stream.cell_of(first)) for first, end in spans)
+
+
+def _missing_spans(cache: Cache, stream: TokenStream, wanted: Iterable[int]) -> list[Span]:
+    """What must be prefilled so that the runs with the `wanted` numbers are at hand.
 
     One span a cell of the lazy grid: from the cell's first missing run to the last one wanted in it.
     """
     by_cell: dict[int, list[int]] = {}
     for number in wanted:
-        by_cell.setdefault(stream.spans[number][0] // stream.policy.window, []).append(number)
-    spans: list[tuple[int, int]] = []
+        by_cell.setdefault(stream.cell_of(stream.spans[number][0]), []).append(number)
+    spans: list[Span] = []
     for cell, numbers in sorted(by_cell.items()):
-        cell_runs = stream.runs_of(cell * stream.policy.window, stream.spans[max(numbers)][1])
+        cell_runs = stream.runs_of(cell, stream.spans[max(numbers)][1])
         n_leading = cache.kept.n_leading([stream.ids[number] for number in cell_runs], cache.codec)
         if n_leading < len(cell_runs):
             spans.append((stream.spans[cell_runs[n_leading]][0], stream.spans[cell_runs[-1]][1]))
@@ -114,15 +155,19 @@ def prefill_spans(
     context: KVContext,
     reading: Reading,
     stream: TokenStream,
-    spans: Sequence[tuple[int, int]],
+    spans: Sequence[Span],
     encoding: Encoding,
 ) -> Done:
     """Prefill spans of a lazy stream, each with the left context that its policy gives it."""
     n_evaluated, seconds, is_complete = 0, 0.0, True
     with cache.kept.keeping(identity_of(cache, reading, stream), stream) as keep:
         for first, end in spans:
-            cell = first // stream.policy.window * stream.policy.window
-            left = list(_parts(cache, stream, cell, first)) if cell > stream.policy.window else []
+            cell = stream.cell_of(first)
+            left = (
+                list(_parts(cache, stream, cell, first))
+                if cell - _shift(stream, first) > stream.policy.window
+                else []
+            )
             done = _stream(cache, context, stream, encoding, keep, (first, end), left)
             n_evaluated, seconds = n_evaluated + done.n_evaluated, seconds + done.seconds
             is_complete = is_complete and done.is_complete
@@ -135,12 +180,13 @@ def _stream(
     stream: TokenStream,
     encoding: Encoding,
     keep: Keep,
-    span: tuple[int, int],
+    span: Span,
     left: Sequence[KVPart],
 ) -> Done:
     """One call of the engine, encoded and kept beside it."""
     first, end = span
-    tokens = stream.tokens if end == stream.n_tokens else stream.tokens[:end]
+    shift = _shift(stream, first)
+    tokens = stream.tokens if end - shift == stream.n_tokens else stream.tokens[shift:end]
     n_kept = 0
 
     def counted(number: int, data: bytes) -> None:
@@ -154,8 +200,8 @@ def _stream(
             cache.prefix,
             tokens,
             stream.policy,
-            encoder.on_chunk,
-            first=first,
+            lambda chunk: encoder.on_chunk(_shifted(chunk, shift)),
+            first=first - shift,
             left=left,
             units=stream.units,
             on_progress=_meter(cache.run.listen, end - first),
@@ -163,6 +209,16 @@ def _stream(
     seconds = time.perf_counter() - started
     cache.note_rate(n_evaluated, seconds, "stream")
     return Done(n_evaluated, seconds, n_kept == len(stream.runs_of(first, end)))
+
+
+def _shift(stream: TokenStream, first: int) -> int:
+    """Tokens before a lazy grid that begins later: to the engine the text begins there."""
+    return stream.offset if first >= stream.offset + stream.policy.window else 0
+
+
+def _shifted(chunk: KVChunk, shift: int) -> KVChunk:
+    """The chunk under its tokens' numbers in the whole stream."""
+    return replace(chunk, first=chunk.first + shift) if shift else chunk
 
 
 @contextmanager
@@ -190,12 +246,14 @@ def _meter(listen: Listener, total: int) -> Callable[[int, int], None]:
 
 
 def _left_parts(cache: Cache, stream: TokenStream, first: int) -> list[KVPart]:
-    """The KV before token `first` that the policy attends to, from what is kept."""
+    """The KV before token `first` that the policy attends to, from what is kept: sinks, then local tokens."""
     policy = stream.policy
     if policy.kind == "independent":
         return []
-    start = 0 if policy.kind == "exact" else max(0, first - policy.window - CHUNK_TOKENS)
-    return list(_parts(cache, stream, start, first))
+    start = first - policy.window - CHUNK_TOKENS
+    if policy.kind == "exact" or start <= policy.sinks:
+        return list(_parts(cache, stream, 0, first))
+    return [*_parts(cache, stream, 0, policy.sinks), *_parts(cache, stream, start, first)]
 
 
 def _parts(cache: Cache, stream: TokenStream, start: int, end: int) -> Iterator[KVPart]:

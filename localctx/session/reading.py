@@ -5,9 +5,11 @@ Holds some 70 bytes a block and four a token instead of the blocks, so that a te
 
 from __future__ import annotations
 
+import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from localctx.blocks import seam_difference, split
 from localctx.document import Document
@@ -21,6 +23,9 @@ ESTIMATE_CODE_POINTS = 20_000
 STRETCH_CODE_POINTS = 16_000
 FIRST_STRETCHES = 4
 STRETCH_STEP = 32
+FACTS = "facts"
+"""The part of a kept reading that is JSON; all others are arrays of numbers."""
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Reading:
     def __init__(self, document: Document, ordinal: int = 0, block_size: int = BLOCK_TOKENS) -> None:
         self.document = document
         self.ordinal = ordinal
-        self._block_size = block_size
+        self.block_size = block_size
         self._stream = array("i")
         self._first_tokens = array("q")
         self._starts = array("q")
@@ -99,7 +104,7 @@ class Reading:
         for block in split(
             document.text,
             tokenize,
-            target_tokens=self._block_size,
+            target_tokens=self.block_size,
             pages=document.pages,
             sections=document.sections,
         ):
@@ -112,6 +117,50 @@ class Reading:
             self._paths.append(block.heading_path)
             self._seams.add(block, tokenize)
             yield block
+
+    def parts(self) -> dict[str, bytes]:
+        """All that read() found out, for restore(); numbers in this machine's byte order."""
+        places, place_numbers = _numbered(self._places)
+        paths, path_numbers = _numbered(self._paths)
+        seams = (self._seams.n_difference, self._seams.n_compared)
+        facts = {"places": places, "paths": paths, "seams": seams}
+        arrays = {**self._arrays(), "places": place_numbers, "paths": path_numbers}
+        return {
+            FACTS: json.dumps(facts).encode(),
+            **{name: numbers.tobytes() for name, numbers in arrays.items()},
+        }
+
+    def restore(self, parts: Mapping[str, bytes]) -> bool:
+        """Be as after the read() that the parts were taken from; False, and nothing changed, where they are
+        of another making.
+        """
+        try:
+            facts = json.loads(parts[FACTS])
+            found = {name: array(kept.typecode, parts[name]) for name, kept in self._arrays().items()}
+            numbers = {name: array("i", parts[name]) for name in ("places", "paths")}
+            places = [(page, label) for page, label in facts["places"]]
+            paths = [tuple(path) for path in facts["paths"]]
+            self._places, self._paths = (
+                [places[number] for number in numbers["places"]],
+                [paths[number] for number in numbers["paths"]],
+            )
+            seams = _Seams(*facts["seams"])
+        except (KeyError, ValueError, TypeError, IndexError):
+            return False
+        self._stream, self._first_tokens = found["tokens"], found["first_tokens"]
+        self._starts, self._ends, self._n_tokens = found["starts"], found["ends"], found["n_tokens"]
+        self._seams = seams
+        return True
+
+    def _arrays(self) -> dict[str, array[int]]:
+        """The token stream and what is known of each block, by name."""
+        return {
+            "tokens": self._stream,
+            "first_tokens": self._first_tokens,
+            "starts": self._starts,
+            "ends": self._ends,
+            "n_tokens": self._n_tokens,
+        }
 
     @property
     def seam_warning(self) -> str | None:
@@ -192,3 +241,10 @@ class Reading:
             pages_without_text=document.pages_without_text,
             replaced_characters=document.replaced_characters,
         )
+
+
+def _numbered(values: Sequence[T]) -> tuple[list[T], array[int]]:
+    """Each different value once, in order of appearance, and for every value the number of its like."""
+    numbers: dict[T, int] = {}
+    at = array("i", (numbers.setdefault(value, len(numbers)) for value in values))
+    return list(numbers), at

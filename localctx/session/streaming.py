@@ -17,9 +17,11 @@ from localctx.selection import header_line
 from localctx.session.cache import Cache, run_finder
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
+from localctx.session.landmarks import ranked
 from localctx.session.placing import Placed, fitted
 from localctx.session.pointing import pointed_sentences
 from localctx.session.reading import Passage
+from localctx.session.refreshed import Refreshed
 from localctx.session.run import Run
 from localctx.session.supply import Supply, supply
 from localctx.session.token_stream import TokenStream
@@ -32,6 +34,8 @@ HEADER_TOKENS = 20
 SEPARATOR = "\n\n"
 LEAST_REFRESH = 1 / 3
 """What `refresh=auto` evaluates again at least: measured, less leaves competing passages mixed up."""
+SHARE_STEP = 1 / 20
+"""A little more or less speed than last time refreshes the same, which is kept then."""
 LAZY_BLOCKS = 4
 """Blocks of a question whose passages must be prefilled first: each takes some 1,500 tokens."""
 
@@ -58,9 +62,10 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     asked = run.settings.cache.budget
     budget = min(room, asked or room)
     max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
+    hits = yield from ranked(cache, [streams[0] for streams in supplied.streams], index, question)
     numbers = yield from pointed_blocks(
         run,
-        index,
+        hits,
         question,
         budget,
         lambda number: run.tokens_of(number)[2] - run.tokens_of(number)[1] + HEADER_TOKENS,
@@ -76,7 +81,8 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         refresh = _refresh(cache, context, groups, question) + _absent(cache, supplied, passages)
         return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
 
-    return Placed(passages, n_tokens, supplied.n_read(), arrange, run_finder(cache, supplied.streams))
+    finder, refreshed = run_finder(cache, supplied.streams), Refreshed(cache, supplied.streams)
+    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed)
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:
@@ -169,7 +175,8 @@ def _refresh(
     if share is None:
         n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
         n_affordable = math.floor(run.settings.latency * cache.rate(context)) - n_new
-        share = min(1.0, max(LEAST_REFRESH, n_affordable / n_selected))
+        share = math.floor(n_affordable / n_selected / SHARE_STEP) * SHARE_STEP
+        share = min(1.0, max(LEAST_REFRESH, share))
     if share >= 1.0:
         return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
     if share <= 0.0:

@@ -12,7 +12,9 @@ from typing import Literal, TypeAlias
 from localctx.session.announce import announce, minutes, note_others
 from localctx.session.cache import Cache
 from localctx.session.events import Event
-from localctx.session.prefill import missing_spans, prefill_rest, prefill_spans
+from localctx.session.filling import MAX_BLOCKS
+from localctx.session.opening import timed
+from localctx.session.prefill import lazy_plan, prefill_rest, prefill_spans
 from localctx.session.reading import Passage
 from localctx.session.token_stream import TokenStream
 
@@ -20,6 +22,8 @@ __all__ = ["EAGER_SECONDS", "Supply", "supply"]
 
 EAGER_SECONDS = 120.0
 """`lazy=auto` prefills a whole document up to this estimate."""
+HEADER_ROOM = 24
+"""Tokens allowed for a passage's header line, when a context is sized before it is known."""
 LAZY_TOKENS = 6144
 """What a lazily answered question prefills, about: a text not much longer is prefilled whole."""
 Way: TypeAlias = Literal["stored", "part", "eager", "lazy"]
@@ -53,7 +57,7 @@ class Supply:
         for passage in passages:
             first, end = passage.first_token, passage.first_token + passage.n_tokens
             missing = self._missing_runs(passage.document, first, end)
-            for stream in self.streams[passage.document][: 2 if missing else 1]:
+            for stream in self.streams[passage.document][: None if missing else 1]:
                 ids += [stream.ids[number] for number in stream.runs_of(first, end)]
         self.cache.kept.load(ids, self.cache.codec)
 
@@ -76,33 +80,29 @@ class Supply:
         return [number for number in stream.runs_of(first, end) if stream.ids[number] not in there]
 
     def _prefill_lazily(self, passages: Sequence[Passage]) -> Generator[Event, None, None]:
-        """The spans of the lazy grid that the passages need and the stores lack."""
-        cache, spans = self.cache, {}
-        for ordinal, streams in enumerate(self.streams):
-            lazy = streams[-1]
-            spans_wanted = [
+        """The spans of the lazy grids that the passages need and the stores lack."""
+        cache, plans = self.cache, []
+        for ordinal, (_, *lazy) in enumerate(self.streams):
+            wanted = [
                 (passage.first_token, passage.first_token + passage.n_tokens)
                 for passage in passages
                 if passage.document == ordinal
             ]
-            wanted = [
-                number
-                for first, end in spans_wanted
-                if self._missing_runs(ordinal, first, end)
-                for number in lazy.runs_of(first, end)
-            ]
-            if wanted and (found := missing_spans(cache, lazy, wanted)):
-                spans[ordinal] = found
-        if not spans:
+            wanted = [span for span in wanted if self._missing_runs(ordinal, *span)]
+            plans += [(cache.run.readings[ordinal], *part) for part in lazy_plan(cache, lazy, wanted)]
+        if not plans:
             return
-        n_evaluated, seconds = 0, 0.0
-        with cache.context(cache.prefill_n_ctx(cache.lazy_policy, 1 << 30)) as context:
-            for ordinal, found in spans.items():
-                reading, lazy = cache.run.readings[ordinal], self.streams[ordinal][-1]
-                done = prefill_spans(cache, context, reading, lazy, found, cache.encoding())
-                n_evaluated, seconds = n_evaluated + done.n_evaluated, seconds + done.seconds
+        n_evaluated = 0
+        n_tokens = sum(passage.n_tokens for passage in passages)
+        n_ctx = max(
+            cache.prefill_n_ctx(cache.lazy_policy, 1 << 30), _answer_n_ctx(cache, n_tokens, len(passages))
+        )
+        with cache.context(n_ctx) as context, timed(cache.run.timings, "prefill_ms"):
+            for reading, stream, spans in plans:
+                n_evaluated += prefill_spans(
+                    cache, context, reading, stream, spans, cache.encoding()
+                ).n_evaluated
         cache.run.n_evaluated += n_evaluated
-        cache.run.timings.prefill_ms += seconds * 1000
         if self.rate is not None and n_evaluated:
             n_questions = max(1, round(self.n_missing / n_evaluated))
             yield cache.run.warn(
@@ -136,8 +136,9 @@ def supply(cache: Cache) -> Generator[Event, None, Supply]:
         if rate is None:
             there = [cache.kept.has(stream.ids, cache.codec) for stream in eager]
             return Supply(cache, "eager", alone, there)
-    lazy = [cache.stream_of(reading, cache.lazy_policy) for reading in run.readings]
-    both = [list(streams) for streams in zip(eager, lazy, strict=True)]
+    both = [
+        [stream, *cache.lazy_streams(reading)] for reading, stream in zip(run.readings, eager, strict=True)
+    ]
     return Supply(cache, "lazy", both, there, n_missing, rate)
 
 
@@ -151,8 +152,10 @@ def _index_now(
 ) -> Generator[Event, None, float | None]:
     """Prefill the whole documents where that is quick, or a must; else the speed it was judged by."""
     run = cache.run
-    with cache.context(cache.prefill_n_ctx(cache.policy, run.n_tokens)) as context:
-        rate = cache.rate(context, "stream")
+    n_ctx = max(cache.prefill_n_ctx(cache.policy, run.n_tokens), _largest_answer_n_ctx(cache))
+    with cache.context(n_ctx) as context:
+        with timed(run.timings, "prefill_ms"):
+            rate = cache.rate(context, "stream")
         if not must and n_missing / rate > EAGER_SECONDS and n_missing > 1.5 * LAZY_TOKENS:
             yield run.warn(
                 f"indexing would take {minutes(n_missing / rate)}: only the passages that the question needs "
@@ -161,8 +164,24 @@ def _index_now(
             return rate
         encoding = cache.encoding()
         yield from announce(cache, n_missing, rate, encoding)
-        for reading, stream in zip(run.readings, eager, strict=True):
-            done = prefill_rest(cache, context, reading, stream, encoding, cache.codec)
-            run.n_evaluated += done.n_evaluated
-            run.timings.prefill_ms += done.seconds * 1000
+        with timed(run.timings, "prefill_ms"):
+            for reading, stream in zip(run.readings, eager, strict=True):
+                done = prefill_rest(cache, context, [reading], stream, encoding, cache.codec)
+                run.n_evaluated += done.n_evaluated
     return None
+
+
+def _answer_n_ctx(cache: Cache, n_passage_tokens: int, n_passages: int) -> int:
+    """Cells that an answer from so many passages takes, about: prefilling for it has the same context."""
+    settings = cache.run.settings
+    n_around = len(cache.prefix) + len(cache.frame.suffix) + settings.max_tokens
+    return min(cache.run.limit, n_around + n_passage_tokens + n_passages * HEADER_ROOM)
+
+
+def _largest_answer_n_ctx(cache: Cache) -> int:
+    """The same before the passages are chosen: of the largest that may be."""
+    run, budget = cache.run, cache.run.settings.cache.budget
+    n_passages = max(1, budget // run.settings.cache.block) if budget else MAX_BLOCKS
+    n_longest = max((n for reading in run.readings for n in reading.block_tokens), default=0)
+    n_tokens = min(run.n_tokens, n_passages * n_longest, budget or run.n_tokens)
+    return _answer_n_ctx(cache, n_tokens, min(n_passages, run.n_blocks))

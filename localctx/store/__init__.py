@@ -17,13 +17,14 @@ from localctx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from localctx.store.errors import StoreUnusable
-    from localctx.store.identity import document_key, run_ids, run_spans, span_id
+    from localctx.store.identity import TokenChain, document_key, run_ids, run_spans
     from localctx.store.records import (
         DocumentIdentity,
         GcReport,
         StoredDocument,
         StoredRun,
         VerifyReport,
+        joined,
     )
     from localctx.store.store import KVStore
     from localctx.store.writing import RunWriter
@@ -36,11 +37,12 @@ __all__ = [
     "StoreUnusable",
     "StoredDocument",
     "StoredRun",
+    "TokenChain",
     "VerifyReport",
     "document_key",
+    "joined",
     "run_ids",
     "run_spans",
-    "span_id",
 ]
 
 __getattr__ = lazy_names(
@@ -53,10 +55,11 @@ __getattr__ = lazy_names(
         "StoreUnusable": "errors",
         "StoredDocument": "records",
         "StoredRun": "records",
+        "TokenChain": "identity",
         "VerifyReport": "records",
         "document_key": "identity",
+        "joined": "records",
         "run_ids": "identity",
         "run_spans": "identity",
-        "span_id": "identity",
     },
 )

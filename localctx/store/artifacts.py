@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from localctx.store.catalogue import BATCH, Catalogue, insert_segment
 from localctx.store.compaction import artifact_facts
+from localctx.store.documents import enter_document, remove_empty_segments
 from localctx.store.errors import StoreUnusable
 from localctx.store.folder import os_error_text
+from localctx.store.records import DocumentIdentity
 from localctx.store.segments import checksum_of, new_segment
 from localctx.store.upkeep import make_room, sweep
 
 if TYPE_CHECKING:
     from localctx.store.store import KVStore
 
-__all__ = ["StoredArtifact", "drop", "find", "put"]
+__all__ = ["Owner", "StoredArtifact", "drop", "find", "put", "trim"]
+
+Owner: TypeAlias = DocumentIdentity | str | None
+"""What a derived byte string goes with: a document, which is entered if need be, or the key of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +36,12 @@ class StoredArtifact:
     checksum: bytes
 
 
-def put(store: KVStore, kind: str, items: Mapping[str, bytes], document: str | None) -> None:
+def put(store: KVStore, kind: str, items: Mapping[str, bytes], owner: Owner = None) -> None:
     """Keep the items in one new segment. Raises StoreUnusable."""
     store.check_writable()
     if not items:
         return
+    document = owner.key if isinstance(owner, DocumentIdentity) else owner
     evicted = make_room(
         store.folder,
         store.catalogue,
@@ -51,6 +57,8 @@ def put(store: KVStore, kind: str, items: Mapping[str, bytes], document: str | N
             new_segment(store.folder.segments, {}, entries) as written,
             store.catalogue.transaction() as connection,
         ):
+            if isinstance(owner, DocumentIdentity):
+                enter_document(connection, owner, ())
             segment = insert_segment(connection, written.name, written.size_bytes)
             connection.executemany(
                 "INSERT OR REPLACE INTO artifacts"
@@ -90,3 +98,23 @@ def drop(catalogue: Catalogue, kind: str, keys: Sequence[str]) -> None:
         connection.executemany(
             "DELETE FROM artifacts WHERE kind = ? AND key = ?", [(kind, key) for key in keys]
         )
+
+
+def trim(store: KVStore, kind: str, most_bytes: int, most_files: int) -> None:
+    """Forget a kind's oldest files of byte strings until no more are left. Raises StoreUnusable."""
+    store.check_writable()
+    rows = store.catalogue.query(
+        "SELECT segment, sum(size_bytes) FROM artifacts WHERE kind = ? GROUP BY segment"
+        " ORDER BY segment DESC",
+        [kind],
+    )
+    doomed, n_bytes = [], 0
+    for number, (segment, size_bytes) in enumerate(rows, 1):
+        n_bytes += size_bytes
+        if number > most_files or n_bytes > most_bytes:
+            doomed.append((kind, segment))
+    if doomed:
+        with store.catalogue.transaction() as connection:
+            connection.executemany("DELETE FROM artifacts WHERE kind = ? AND segment = ?", doomed)
+            remove_empty_segments(connection)
+        sweep(store.folder, store.catalogue)

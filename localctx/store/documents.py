@@ -11,11 +11,12 @@ from typing import Any
 
 from localctx.kv import KVSpace, PrefillPolicy
 from localctx.store.catalogue import Catalogue
-from localctx.store.records import DocumentIdentity, StoredDocument
+from localctx.store.records import HASH_SEPARATOR, DocumentIdentity, StoredDocument
 
 __all__ = [
     "enter_document",
     "forget_document",
+    "known_texts",
     "list_documents",
     "mark_used",
     "remove_unreferenced",
@@ -117,14 +118,24 @@ def mark_used(catalogue: Catalogue, keys: Iterable[str]) -> None:
         )
 
 
-def forget_document(connection: sqlite3.Connection, key: str) -> None:
-    """Remove a document's row, its runs that no other document has, and what was derived from it."""
-    row = connection.execute("SELECT document FROM documents WHERE key = ?", [key]).fetchone()
-    if row is None:
-        return
+def known_texts(catalogue: Catalogue) -> set[str]:
+    """Hashes of the texts of all documents."""
+    rows = catalogue.query("SELECT DISTINCT text_hash FROM documents")
+    return {text_hash for (joined,) in rows for text_hash in joined.split(HASH_SEPARATOR)}
+
+
+def forget_document(connection: sqlite3.Connection, key: str) -> tuple[str, ...]:
+    """Remove a document's row, its runs that no other document has, and what was derived from it; the hashes
+    of its texts.
+    """
+    found = connection.execute("SELECT document, text_hash FROM documents WHERE key = ?", [key]).fetchone()
+    if found is None:
+        return ()
+    row, text_hashes = found[:1], tuple(found[1].split(HASH_SEPARATOR))
     ids = connection.execute("SELECT DISTINCT id FROM document_runs WHERE document = ?", row).fetchall()
     connection.execute("DELETE FROM documents WHERE document = ?", row)
     connection.executemany(f"DELETE FROM runs WHERE id = ? AND {UNREFERENCED}", ids)  # noqa: S608  # a constant
+    return text_hashes
 
 
 def remove_unreferenced(connection: sqlite3.Connection) -> int:

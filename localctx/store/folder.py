@@ -12,7 +12,7 @@ from localctx.private_files import NotPrivate, check_private, default_root, make
 from localctx.store.errors import StoreUnusable
 from localctx.store.schema import check_header
 
-__all__ = ["StoreFolder", "default_limit", "open_folder", "os_error_text"]
+__all__ = ["ROOT_USER", "StoreFolder", "default_limit", "open_folder", "os_error_text"]
 
 MAX_DEFAULT_BYTES = 20 * 10**9
 SHARE_OF_FREE_DISK = 0.1
@@ -35,6 +35,11 @@ class StoreFolder:
     def segments(self) -> Path:
         """The immutable files."""
         return self.kv / "segments"
+
+    @property
+    def derived(self) -> Path:
+        """Files derived from texts (derived.py)."""
+        return self.root / "index"
 
     @property
     def locks(self) -> Path:

@@ -17,27 +17,30 @@ from itertools import pairwise
 
 from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
 
-__all__ = ["FORMAT_VERSION", "ID_BYTES", "document_key", "run_ids", "run_spans", "span_id"]
+__all__ = ["FORMAT_VERSION", "ID_BYTES", "TokenChain", "document_key", "run_ids", "run_spans"]
 
 FORMAT_VERSION = 1
 """Part of every id: raise it when equal ids would no longer mean equal KV."""
 ID_BYTES = 16
 TOKEN_BYTES = 4
+_RESTORED, _SPAN = -1, -2
+"""What begins an entry of a TokenChain that is no token: token ids are not negative."""
 
 
 def run_ids(
-    space: KVSpace, policy: PrefillPolicy, tokens: Sequence[int], units: Sequence[int] = ()
+    space: KVSpace, policy: PrefillPolicy, tokens: Sequence[int], units: Sequence[int] = (), offset: int = 0
 ) -> list[bytes]:
     """The ids of a document's runs, 16 bytes each, in the order of run_spans().
 
     units: where blocks start, in tokens, ascending; only `independent` looks at them: runs begin anew there.
-    Raises ValueError for units or a lazy window that make no sense.
+    offset: where the second cell but one of the lazy grid begins: runs before it and in it are those of the
+    grid that begins at 0. Raises ValueError for units, an offset or a lazy window that make no sense.
     """
     data = token_bytes(tokens)
     base = base_id(space, policy)
     spans = run_spans(len(data) // TOKEN_BYTES, policy, units)
     if policy.kind == "lazy":
-        return _lazy_ids(data, base, lazy_cell_runs(policy), len(spans))
+        return _lazy_ids(data, base, lazy_cell_runs(policy), len(spans), offset)
     starts = set(units) if policy.kind == "independent" else set()
     ids: list[bytes] = []
     before = base
@@ -61,19 +64,32 @@ def run_spans(n_tokens: int, policy: PrefillPolicy, units: Sequence[int] = ()) -
     ]
 
 
-def span_id(
-    space: KVSpace, policy: PrefillPolicy, tokens: Sequence[int], first: int = 0, depends_on: bytes = b""
-) -> bytes:
-    """The id of KV of tokens[first:] computed behind tokens[:first], as a refreshed group is.
+class TokenChain:
+    """What stands in a context, one place after the other, and the ids of the spans evaluated in it.
 
-    depends_on: whatever else went into it, such as the ids of the stored runs it attended to.
+    Evaluated tokens count alone, in however many steps they came; restored ones count with what their KV was
+    restored from. The prefix is in the space.
     """
-    hasher = blake2b(base_id(space, policy), digest_size=ID_BYTES, person=b"span")
-    hasher.update(first.to_bytes(8, "little"))
-    hasher.update(len(depends_on).to_bytes(8, "little"))
-    hasher.update(depends_on)
-    hasher.update(token_bytes(tokens))
-    return hasher.digest()
+
+    def __init__(self, space: KVSpace) -> None:
+        seed = base_id(space, PrefillPolicy("exact", 0))
+        self._hasher = blake2b(seed, digest_size=ID_BYTES, person=b"span")
+
+    def add_evaluated(self, tokens: Sequence[int]) -> None:
+        """The next tokens, evaluated behind everything before them."""
+        self._hasher.update(token_bytes(tokens))
+
+    def add_restored(self, tokens: Sequence[int], source: bytes, row: int) -> None:
+        """The next tokens, restored from rows `row` and on of what `source` names with all its encoding."""
+        self._hasher.update(token_bytes([_RESTORED, row, len(tokens)]))
+        self._hasher.update(blake2b(source, digest_size=ID_BYTES).digest())
+        self._hasher.update(token_bytes(tokens))
+
+    def span_id(self, n_tokens: int) -> bytes:
+        """The id of the KV of the last n_tokens of them, 16 bytes."""
+        hasher = self._hasher.copy()
+        hasher.update(token_bytes([_SPAN, n_tokens]))
+        return hasher.digest()
 
 
 def document_key(space: KVSpace, policy: PrefillPolicy, text_hash: str) -> str:
@@ -84,9 +100,12 @@ def document_key(space: KVSpace, policy: PrefillPolicy, text_hash: str) -> str:
 
 
 def base_id(space: KVSpace, policy: PrefillPolicy) -> bytes:
-    """Where every chain begins; a policy's window counts only where it changes the numbers."""
+    """Where every chain begins; a policy's numbers count only where they change the KV."""
     window = policy.window if policy.kind in ("window", "lazy") else 0
-    facts = [FORMAT_VERSION, RUN_TOKENS, space.model, space.rope, list(space.prefix), policy.kind, window]
+    facts: list[object] = [FORMAT_VERSION, RUN_TOKENS, space.model, space.rope, list(space.prefix)]
+    facts += [policy.kind, window]
+    if policy.kind == "window" and policy.sinks:  # ids made before there were any stay as they are
+        facts.append(policy.sinks)
     return blake2b(json.dumps(facts).encode(), digest_size=ID_BYTES, person=b"base").digest()
 
 
@@ -107,8 +126,14 @@ def lazy_cell_runs(policy: PrefillPolicy) -> int:
     return policy.window // RUN_TOKENS
 
 
-def _lazy_ids(data: bytes, base: bytes, cell_runs: int, n_runs: int) -> list[bytes]:
+def _lazy_ids(data: bytes, base: bytes, cell_runs: int, n_runs: int, offset: int) -> list[bytes]:
     """Run r of cell g is chained from the start of cell g - 1 (of cell 0 for the first two)."""
+    if offset % RUN_TOKENS or not 0 <= offset < cell_runs * RUN_TOKENS:
+        raise ValueError(f"an offset of {offset} tokens is no number of runs within a cell")
+    if offset:
+        first = min(n_runs, offset // RUN_TOKENS + cell_runs)
+        shifted = _lazy_ids(data[offset * TOKEN_BYTES :], base, cell_runs, n_runs - offset // RUN_TOKENS, 0)
+        return _lazy_ids(data, base, cell_runs, first, 0) + shifted[cell_runs:]
     ids: list[bytes] = []
     for start in range(0, n_runs, cell_runs):
         before = base

@@ -145,7 +145,11 @@ def _identity(header: Header) -> tuple[DocumentIdentity, list[bytes]]:
     prefix = tuple(_whole(token, 1 << 31) for token in space["prefix"])
     identity = DocumentIdentity(
         space=KVSpace(_text(space["model"]), _text(space["rope"]), prefix),
-        policy=PrefillPolicy(policy["kind"], _whole(policy["window"], MAX_TOKENS)),
+        policy=PrefillPolicy(
+            policy["kind"],
+            _whole(policy["window"], MAX_TOKENS),
+            _whole(policy.get("sinks", 0), MAX_TOKENS),
+        ),
         text_hash=_text(value["text_hash"]),
         n_tokens=_whole(value["n_tokens"], MAX_TOKENS),
         name=display_name(_text(value["name"])),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from localctx.kv import KVSpace, PrefillPolicy
 from localctx.store.identity import document_key
 
-__all__ = ["DocumentIdentity", "GcReport", "StoredDocument", "StoredRun", "VerifyReport"]
+__all__ = ["DocumentIdentity", "GcReport", "StoredDocument", "StoredRun", "VerifyReport", "joined"]
+
+HASH_SEPARATOR, NAME_SEPARATOR, PATH_SEPARATOR = "+", " + ", "\n"
+"""Between those of documents that are kept as one; neither hashes nor displayable paths hold theirs."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentIdentity:
-    """A document whose KV is written: one text under one space and policy.
+    """A document whose KV is written: one text, or several as one, under one space and policy.
 
     name: as shown · text_hash, n_bytes: of its UTF-8 text · n_tokens: of the whole document · model: the
     model's name as shown · path: the absolute path, made displayable; "" for standard input.
@@ -31,6 +35,28 @@ class DocumentIdentity:
     def key(self) -> str:
         """The document's name in the store, 32 hex digits."""
         return document_key(self.space, self.policy, self.text_hash)
+
+    @property
+    def text_hashes(self) -> tuple[str, ...]:
+        """Hashes of the texts: several for documents that are kept as one."""
+        return tuple(self.text_hash.split(HASH_SEPARATOR))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Absolute paths, as many as there are texts."""
+        return tuple(self.path.split(PATH_SEPARATOR))
+
+
+def joined(identities: Sequence[DocumentIdentity], n_tokens: int) -> DocumentIdentity:
+    """Documents that were prefilled as one stream of n_tokens, of one space and policy; at least one."""
+    return replace(
+        identities[0],
+        text_hash=HASH_SEPARATOR.join(one.text_hash for one in identities),
+        n_tokens=n_tokens,
+        name=NAME_SEPARATOR.join(one.name for one in identities),
+        n_bytes=sum(one.n_bytes for one in identities),
+        path=PATH_SEPARATOR.join(one.path for one in identities),
+    )
 
 
 @dataclass(frozen=True, slots=True)

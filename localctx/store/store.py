@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -65,7 +65,7 @@ class KVStore:
         place = replace(place, is_read_only=catalogue.is_read_only)
         try:
             if limit_bytes is None:
-                limit_bytes = default_limit(place, catalogue.size_bytes())
+                limit_bytes = default_limit(place, upkeep.used_bytes(place, catalogue))
             store = cls(place, catalogue, limit_bytes, warn or _unheard)
             if not place.is_read_only:
                 upkeep.sweep(place, catalogue)
@@ -119,8 +119,8 @@ class KVStore:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all segments."""
-        return self.catalogue.size_bytes()
+        """Bytes of all segments, and of what else was derived from texts."""
+        return upkeep.used_bytes(self.folder, self.catalogue)
 
     def n_leading(self, ids: Sequence[bytes], codec: str | None = None) -> int:
         """How many of the first runs are kept without a gap, in `codec` or in any."""
@@ -240,10 +240,10 @@ class KVStore:
         self.check_writable()
         return upkeep.clear(self.folder, self.catalogue)
 
-    def gc(self) -> GcReport:
-        """Remove what nothing refers to, rewrite mostly unwanted segments, sweep what killed runs left."""
+    def gc(self, texts: Collection[str] | None = None) -> GcReport:
+        """See upkeep.collect_garbage()."""
         self.check_writable()
-        return upkeep.collect_garbage(self.folder, self.catalogue)
+        return upkeep.collect_garbage(self.folder, self.catalogue, texts)
 
     def verify(self, *, repair: bool = False) -> VerifyReport:
         """Read everything and compare it with the catalogue; `repair` forgets what is damaged."""
@@ -271,14 +271,18 @@ class KVStore:
         """Keep one JSON value of a model. Raises StoreUnusable."""
         self.catalogue.set_model_fact(fingerprint, name, value)
 
-    def put_artifacts(self, kind: str, items: Mapping[str, bytes], document: str | None = None) -> None:
+    def put_artifacts(self, kind: str, items: Mapping[str, bytes], document: artifacts.Owner = None) -> None:
         """Keep derived byte strings under (kind, key), those of one call in one file; equal names are
         replaced.
 
-        document: the key of the document they go with; without one they stay until clear(). Raises
-        StoreUnusable.
+        document: what they go with, entered if it is not known, or its key; without one they stay until
+        clear(). Raises StoreUnusable.
         """
         artifacts.put(self, kind, items, document)
+
+    def trim_artifacts(self, kind: str, most_bytes: int, most_files: int) -> None:
+        """Remove a kind's oldest files until both numbers hold. Raises StoreUnusable."""
+        artifacts.trim(self, kind, most_bytes, most_files)
 
     @contextlib.contextmanager
     def reading_artifacts(self, kind: str, keys: Sequence[str]) -> Iterator[Mapping[str, memoryview]]:

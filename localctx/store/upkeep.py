@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from localctx.private_files import folder_items
 from localctx.store.catalogue import Catalogue, catalogue_errors
 from localctx.store.compaction import rewrite_sparse
+from localctx.store.derived import DerivedFiles
 from localctx.store.documents import (
     forget_document,
+    known_texts,
     list_documents,
     remove_empty_segments,
     remove_unreferenced,
@@ -29,7 +31,16 @@ from localctx.store.records import GcReport
 from localctx.store.schema import SIDE_FILES, check_header
 from localctx.store.segments import OWN_NAME, SUFFIX, TEMPORARY_PREFIX
 
-__all__ = ["clear", "collect_garbage", "erase", "leftovers", "make_room", "remove_documents", "sweep"]
+__all__ = [
+    "clear",
+    "collect_garbage",
+    "erase",
+    "leftovers",
+    "make_room",
+    "remove_documents",
+    "sweep",
+    "used_bytes",
+]
 
 YOUNG_SECONDS = 5.0
 """A file so new may not have been locked by its writer yet."""
@@ -62,10 +73,11 @@ def sweep(folder: StoreFolder, catalogue: Catalogue) -> tuple[int, int]:
 def remove_documents(folder: StoreFolder, catalogue: Catalogue, keys: Iterable[str]) -> int:
     """Forget documents and what only they hold; the bytes of the files that went."""
     with catalogue.transaction() as connection:
-        for key in keys:
-            forget_document(connection, key)
+        doomed = {text_hash for key in keys for text_hash in forget_document(connection, key)}
         names = remove_empty_segments(connection)
-    return _unlink_unread(folder, names)
+    freed_bytes = _unlink_unread(folder, names)
+    doomed -= known_texts(catalogue)
+    return freed_bytes + (DerivedFiles(folder.root).remove(doomed) if doomed else 0)
 
 
 def clear(folder: StoreFolder, catalogue: Catalogue) -> int:
@@ -74,7 +86,13 @@ def clear(folder: StoreFolder, catalogue: Catalogue) -> int:
         for table in ("documents", "runs", "artifacts"):
             connection.execute(f"DELETE FROM {table}")  # noqa: S608  # constants
         names = remove_empty_segments(connection)
-    return _unlink_unread(folder, names) + sweep(folder, catalogue)[1]
+    freed_bytes = _unlink_unread(folder, names) + sweep(folder, catalogue)[1]
+    return freed_bytes + DerivedFiles(folder.root).clear()
+
+
+def used_bytes(folder: StoreFolder, catalogue: Catalogue) -> int:
+    """Bytes of everything that counts against the limit."""
+    return catalogue.size_bytes() + DerivedFiles(folder.root).size_bytes
 
 
 def erase(folder: StoreFolder) -> int:
@@ -99,20 +117,20 @@ def make_room(
     Those that are being prefilled, and `keep`, stay. Raises StoreUnusable when that is not enough.
     """
     evicted: list[str] = []
-    if catalogue.size_bytes() + n_bytes <= limit_bytes:
+    if used_bytes(folder, catalogue) + n_bytes <= limit_bytes:
         return evicted
     _tidy_unless_others_do(folder, catalogue)
     documents = list_documents(catalogue)
     kept_bytes = sum(document.size_bytes for document in documents if document.key == keep)
     for document in reversed(documents) if kept_bytes + n_bytes <= limit_bytes else ():
-        if catalogue.size_bytes() + n_bytes <= limit_bytes:
+        if used_bytes(folder, catalogue) + n_bytes <= limit_bytes:
             return evicted
         if document.key != keep and is_free(folder.document_lock(document.key)):
             remove_documents(folder, catalogue, [document.key])
             evicted.append(document.identity.name)
     if evicted:
         _tidy_unless_others_do(folder, catalogue)
-    if catalogue.size_bytes() + n_bytes > limit_bytes:
+    if used_bytes(folder, catalogue) + n_bytes > limit_bytes:
         raise StoreUnusable(
             f"the store's limit of {limit_bytes / 1e9:.2f} GB is reached",
             "localctx store ls shows what it holds, localctx store rm makes room",
@@ -120,8 +138,14 @@ def make_room(
     return evicted
 
 
-def collect_garbage(folder: StoreFolder, catalogue: Catalogue) -> GcReport:
-    """Remove what nothing refers to, rewrite segments that are mostly unwanted, sweep leftovers."""
+def collect_garbage(
+    folder: StoreFolder, catalogue: Catalogue, texts: Collection[str] | None = None
+) -> GcReport:
+    """Remove what nothing refers to, rewrite segments that are mostly unwanted, sweep leftovers.
+
+    texts: hashes of those that are kept elsewhere; what was derived of any others without KV goes, of none
+    where it is not said.
+    """
     with catalogue_errors(), holding(folder.tidy_lock):
         with catalogue.transaction() as connection:
             n_runs = remove_unreferenced(connection)
@@ -130,6 +154,9 @@ def collect_garbage(folder: StoreFolder, catalogue: Catalogue) -> GcReport:
         rewritten, emptied = rewrite_sparse(folder, catalogue)
         freed_bytes += _unlink_unread(folder, emptied)
         n_files, swept_bytes = sweep(folder, catalogue)
+        if texts is not None:
+            n_derived, derived_bytes = DerivedFiles(folder.root).tidy(known_texts(catalogue) | set(texts))
+            n_files, swept_bytes = n_files + n_derived, swept_bytes + derived_bytes
         wanted = {folder.document_lock(document.key) for document in list_documents(catalogue)}
         wanted |= {folder.store_lock, folder.tidy_lock}
         for path in folder_items(folder.locks):

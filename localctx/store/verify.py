@@ -11,6 +11,7 @@ from localctx.names import display_name
 from localctx.private_files import folder_items, open_regular
 from localctx.store.catalogue import Catalogue
 from localctx.store.compaction import Piece, pieces_of
+from localctx.store.derived import DerivedFiles
 from localctx.store.documents import remove_empty_segments
 from localctx.store.folder import StoreFolder, os_error_text
 from localctx.store.records import VerifyReport
@@ -40,6 +41,12 @@ def verify_store(folder: StoreFolder, catalogue: Catalogue, *, repair: bool) -> 
     for path in folder_items(folder.segments):
         if not OWN_NAME.fullmatch(path.name) or path.is_symlink() or not path.is_file():
             problems.append(f"segments/{display_name(path.name)}: not a file of the store")
+    derived = DerivedFiles(folder.root).damaged()
+    problems += [f"index/{path.name}: damaged" for path in derived]
+    if repair:
+        for path in derived:
+            path.unlink(missing_ok=True)
+            n_dropped += 1
     return VerifyReport(
         n_documents=catalogue.query("SELECT count(*) FROM documents")[0][0],
         n_segments=len(segments),

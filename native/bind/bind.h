@@ -16,6 +16,7 @@ void bind_codec(nanobind::module_ &module);
 void bind_compose(nanobind::module_ &module);
 void bind_kv_source(nanobind::module_ &module);
 void bind_log(nanobind::module_ &module);
+void bind_query_capture(nanobind::module_ &module);
 void bind_rope(nanobind::module_ &module);
 void bind_scan(nanobind::module_ &module);
 void bind_state(nanobind::module_ &module);

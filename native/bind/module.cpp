@@ -10,7 +10,8 @@ NB_MODULE(_native, module) {
     localctx::bind_abort_flag(module);
     localctx::bind_kv_source(module);
     localctx::bind_log(module);
-    localctx::bind_rope(module);
+    localctx::bind_rope(module);  // what follows takes a Rope
+    localctx::bind_query_capture(module);
     localctx::bind_state(module);
     localctx::bind_codec(module);
     localctx::bind_compose(module);

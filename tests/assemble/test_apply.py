@@ -17,7 +17,7 @@ class Recorder:
     def __init__(self) -> None:
         self.placed: list[tuple[list[int], list[KVPart]]] = []
 
-    def place(self, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+    def place(self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: object = None) -> int:
         self.placed.append((list(tokens), list(parts)))
         return len(tokens) - sum(part.n_tokens for part in parts)
 
@@ -45,12 +45,22 @@ def test_a_range_over_runs_is_cut_at_their_ends() -> None:
         ((2, 1), 12, 116, 25),
         ((2, 2), 0, 34, 141),
     ]
-    assert len(tokens) == 3 + 2 + 170  # what is refreshed at the end is left to decoding
-    assert n_evaluated == 2 + 10
+    assert tokens == list(layout.tokens)  # the question is evaluated behind it, in batches of its own
+    assert n_evaluated == 2 + 10 + 10
 
 
-def test_nothing_restored_places_nothing() -> None:
+def test_fresh_kv_stands_beside_what_is_restored() -> None:
+    body = StoredTokens(2, 0, tuple(range(100)), refresh=((0, 10), (90, 100)))
+    layout = lay_out([1, 2, 3], [body], BUDGET)
+    context = Recorder()
+    source = cast(KVSource, Row((9, 9)))
+    fresh = [KVPart(source, 0, 10, 93)]
+    assert apply(cast(KVContext, context), layout, run_of, fresh) == 10
+    assert context.placed[0][1][-1] is fresh[0]
+
+
+def test_nothing_restored_is_evaluated_whole() -> None:
     context = Recorder()
     layout = lay_out([1, 2, 3], [NewTokens((9,))], BUDGET, prefix_is_stored=False)
-    assert apply(cast(KVContext, context), layout, run_of) == 0
-    assert context.placed == []
+    assert apply(cast(KVContext, context), layout, run_of) == 4
+    assert context.placed == [([1, 2, 3, 9], [])]

@@ -39,7 +39,11 @@ def test_every_token_is_restored_or_evaluated_once(
     assert sorted(restored + evaluated) == list(range(len(layout.tokens)))
     assert (layout.n_restored, layout.n_evaluated) == (len(restored), len(evaluated))
     assert restored == sorted(restored)
-    assert layout.n_placed == (restored[-1] + 1 if restored else 0)
+    ends, at = [], len(prefix)
+    for piece in chosen:
+        at += len(piece.tokens)
+        ends += [(piece.document, at)] if isinstance(piece, StoredTokens) else []
+    assert list(layout.ends) == ends
 
 
 @settings(deadline=None, max_examples=200)

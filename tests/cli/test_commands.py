@@ -87,7 +87,7 @@ def test_later_models_commands(localctx: Run, name: str) -> None:
     assert (result.code, f"`localctx models {name}` is not available yet" in result.err) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["summary", "prefill", "ask", "decode", "codec", "load", "compare"])
+@pytest.mark.parametrize("name", ["summary", "load", "compare"])
 def test_later_benchmarks(localctx: Run, name: str) -> None:
     result = localctx("bench", name, "--any", "x")
     assert (result.code, f"`localctx bench {name}` is not available yet" in result.err) == (2, True)

@@ -85,7 +85,7 @@ def test_a_background_that_fails_at_once_says_so(localctx: Run, words: list[str]
         (["--kv", "windw=3"], "did you mean 'window'?"),
         (["--kv", "window=100"], "a multiple of 128"),
         (["--kv", "refresh=101"], "from 0 to 100%"),
-        (["--kv", "sinks=4"], "not available yet"),
+        (["--kv", "stride=4"], "not available yet"),
         (["--latency", "-1"], "out of range"),
     ],
 )

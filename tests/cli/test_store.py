@@ -16,6 +16,7 @@ from store.stored import document_of, encoded_run, ids_of, segment_files, tokens
 from localctx.document import open_document
 from localctx.document.cache import full_name
 from localctx.store import DocumentIdentity, KVStore
+from localctx.store.derived import DerivedFiles
 
 Run = Callable[..., Any]
 TOKENS = tokens_of(1000)
@@ -66,7 +67,7 @@ def test_nothing_is_stored_and_nothing_is_made(localctx: Run, root: Path) -> Non
     assert "no KV is stored; 0 converted texts" in localctx("store", "ls").out
     assert localctx("store", "ls", "--json").json == {
         **{"schema": "localctx.store/1", "path": str(root), "size_bytes": 0, "limit_bytes": None},
-        **{"read_only": False, "documents": [], "texts": []},
+        **{"read_only": False, "documents": [], "texts": [], "indexes": []},
     }
     assert localctx("store", "path").out == f"{root}\n"
     for words in (["verify"], ["gc"], ["rm", "--all"]):
@@ -227,3 +228,69 @@ def test_the_conversion_of_a_removed_file_is_made_again(localctx: Run, root: Pat
     with open_document(converted, cache_dir=root) as document:
         assert document.read(0, 100).startswith(SENTENCE[:20])
     assert localctx("store", "ls", "--json").json["texts"][0]["path"] == str(converted)
+
+
+def test_a_changed_file_is_found_by_its_place(localctx: Run, root: Path, plain: Path, tmp_path: Path) -> None:
+    old = keep(root, plain, place=full_name(str(plain)))
+    plain.write_text("Other words now.\n")
+    new = keep(root, plain, place=full_name(str(plain)))
+    link = tmp_path / "link.txt"
+    link.symlink_to(plain)
+    assert str(plain) in localctx("store", "ls").out
+    shown = localctx("store", "show", str(link), "--json").json["documents"]
+    assert {document["key"] for document in shown} == {old.key, new.key}
+    plain.unlink()  # a link to nothing still says where it lay
+    assert localctx("store", "rm", str(link), "--json").json["documents"] == 2
+
+
+def test_what_no_file_had_has_no_place(localctx: Run, root: Path, plain: Path) -> None:
+    identity = keep(root, plain, place=full_name("-"))
+    assert (identity.path, full_name("/dev/fd/63"), full_name("/proc/self/fd/0")) == ("", "", "")
+    assert localctx("store", "rm", "-").code == 2
+    assert "plain.txt" in localctx("store", "ls").out
+
+
+def test_indexes_of_words_are_listed_and_removed_with_their_text(
+    localctx: Run, root: Path, plain: Path, converted: Path
+) -> None:
+    derived = DerivedFiles(root)
+
+    def put(text_hash: str) -> None:
+        derived.write(text_hash, "0" * 32, lambda path: path.write_bytes(b"words" * 100) and None)
+
+    gone, kept = keep(root, plain), keep(root, converted)
+    alone = xxhash.xxh3_128_hexdigest(b"searched, never prefilled")
+    (plain.parent / "alone.txt").write_bytes(b"searched, never prefilled")
+    for text_hash in (gone.text_hash, kept.text_hash, alone):
+        put(text_hash)
+    size_bytes = derived.size_bytes
+    assert "words of 3 texts indexed" in localctx("store", "ls").out
+    facts = localctx("store", "ls", "--json").json
+    assert {one["text_hash"] for one in facts["indexes"]} == {gone.text_hash, kept.text_hash, alone}
+    assert facts["size_bytes"] == size_bytes + sum(path.stat().st_size for path in segment_files(root))
+    assert localctx("store", "show", str(plain.parent / "alone.txt"), "--json").json["indexes"][0][
+        "size_bytes"
+    ]
+    assert localctx("store", "rm", str(plain)).code == 0
+    assert set(derived.sizes()) == {kept.text_hash, alone}
+    assert localctx("store", "rm", str(plain.parent / "alone.txt")).code == 0
+    assert set(derived.sizes()) == {kept.text_hash}
+    put(alone)
+    assert localctx("store", "gc", "--json").json["n_leftovers_removed"] == 1
+    assert set(derived.sizes()) == {kept.text_hash}
+    put(alone)
+    assert localctx("store", "rm", "--all").code == 0
+    assert derived.sizes() == {}
+
+
+def test_verify_looks_into_indexes(localctx: Run, root: Path, plain: Path) -> None:
+    text_hash = keep(root, plain).text_hash
+    derived = DerivedFiles(root)
+    derived.write(text_hash, "0" * 32, lambda path: path.write_bytes(b"words" * 100) and None)
+    assert localctx("store", "verify").code == 0
+    path = root / "index" / f"{text_hash}-{'0' * 32}"
+    path.write_bytes(path.read_bytes()[:-1])
+    bad = localctx("store", "verify")
+    assert (bad.code, f"index/{path.name}: damaged" in bad.out) == (1, True)
+    assert localctx("store", "verify", "--repair").code == 0
+    assert not path.exists()

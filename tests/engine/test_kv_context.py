@@ -340,6 +340,45 @@ def test_parts_that_overlap_or_stand_outside_are_refused(model: LlamaModel, cont
         context.place(document(model, 512), ())
 
 
+# --- taken out --------------------------------------------------------------------------------------------
+
+
+def test_what_was_placed_and_generated_is_taken_out_and_put_back_bit_by_bit(
+    model: LlamaModel, context: LlamaKVContext
+) -> None:
+    tokens, question = document(model, 300), model.tokenize("Who writes the name of each ship?")
+    stored = prefill(context, (), tokens[:128], PrefillPolicy("exact"))
+    assert context.place(tokens, parts_at(stored, 0)) == 172
+    request = Request(Prompt((*tokens, *question)), Sampling(max_tokens=8))
+    first = text_of(collect(context, [request])[0])
+    state = context.export(100, 300)
+    assert (state.positions == np.arange(100, 300)).all()
+    again = context.export(0, 300)
+    for layer in range(state.n_layer):
+        assert (again.keys(layer)[100:] == state.keys(layer)).all()
+    assert context.place(tokens, [KVPart(again, 0, 100, 0), KVPart(state, 0, 200, 100)]) == 0
+    restored = context.export(0, 300)
+    for layer in range(state.n_layer):
+        assert (restored.keys(layer) == again.keys(layer)).all()
+        assert (restored.values(layer) == again.values(layer)).all()
+    assert text_of(collect(context, [request])[0]) == first
+
+
+def test_only_what_the_cache_holds_is_taken_out(model: LlamaModel, context: LlamaKVContext) -> None:
+    context.place(document(model, 50), ())
+    for first, end in ((0, 51), (-1, 5), (5, 5), (60, 70)):
+        with pytest.raises(ValueError, match="that the cache holds"):
+            context.export(first, end)
+    assert context.export(0, 50).n_tokens == 50
+
+
+def test_placing_says_how_far_it_is(model: LlamaModel, context: LlamaKVContext) -> None:
+    tokens, steps = document(model, 400), list[tuple[int, int]]()
+    chunks = prefill(context, (), tokens, PrefillPolicy("exact"))
+    context.place(tokens, parts_at(chunks[1:2], 0), lambda done, total: steps.append((done, total)))
+    assert steps == [(128, 272), (256, 272), (272, 272)]
+
+
 # --- logits -----------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from localctx.kv import RUN_TOKENS, PrefillPolicy
 SIZES = st.integers(1, 20_000)
 RUNS = st.integers(0, 40)
 WINDOWS = st.integers(0, 3000)
+SINKS = st.integers(0, 1500)
 BATCHES = st.sampled_from([48, 128, 512, 1000, 1024])
 
 
@@ -51,6 +52,36 @@ def attended(
     return seen
 
 
+@given(SIZES, RUNS, WINDOWS, SINKS, BATCHES)
+@settings(deadline=None, max_examples=200)
+def test_sinks_stay_and_the_window_moves_behind_them(
+    n_tokens: int, run: int, window: int, sinks: int, n_batch: int
+) -> None:
+    policy = PrefillPolicy("window", window, sinks)
+    first = min(run * RUN_TOKENS, (n_tokens - 1) // RUN_TOKENS * RUN_TOKENS)
+    n_chunk = chunk_tokens(policy, 7, n_tokens, 10**6, n_batch)
+    plan = plan_prefill(policy, n_tokens, 0, 0, n_chunk, N_POSITIONS)
+    n_sinks = -(-sinks // RUN_TOKENS) * RUN_TOKENS
+    assert plan.n_sinks == n_sinks
+    held = -(-window // RUN_TOKENS) * RUN_TOKENS
+    for step in plan.steps:
+        if step.start <= n_sinks:
+            assert (step.keep_from, step.base) == (0, 0)
+        else:
+            assert step.keep_from == max(n_sinks, step.start - held)
+            assert step.base + step.keep_from >= n_sinks  # never on the sinks' places
+        assert step.base + step.end <= N_POSITIONS
+    for n_left in {first, min(first, n_sinks + held + n_chunk)}:
+        rest = plan_prefill(policy, n_tokens, first, n_left, n_chunk, N_POSITIONS)
+        wanted = [step for step in plan.steps if step.end > first]
+        assert [(s.end, s.keep_from, s.base) for s in rest.steps] == [
+            (s.end, s.keep_from, s.base) for s in wanted
+        ]
+        assert rest.left_base == rest.steps[0].base
+        assert rest.left_from == (rest.steps[0].keep_from if first else 0)
+        assert rest.left_from == 0 or rest.left_from >= n_sinks
+
+
 @given(SIZES, RUNS, WINDOWS, BATCHES, st.sampled_from(["exact", "window", "lazy"]))
 @settings(deadline=None, max_examples=200)
 def test_every_token_is_handed_out_once_and_a_resumed_stream_attends_to_the_same(
@@ -79,13 +110,13 @@ def test_every_token_is_handed_out_once_and_a_resumed_stream_attends_to_the_same
                 assert seen == max(0, token // segment - 1) * segment
 
 
-@given(SIZES, WINDOWS, BATCHES, st.integers(0, 300), st.integers(200, 9000))
+@given(SIZES, WINDOWS, SINKS, BATCHES, st.integers(0, 300), st.integers(200, 9000))
 @settings(deadline=None, max_examples=200)
 def test_what_is_held_fits_the_context_or_is_refused(
-    n_tokens: int, window: int, n_batch: int, n_prefix: int, n_ctx: int
+    n_tokens: int, window: int, sinks: int, n_batch: int, n_prefix: int, n_ctx: int
 ) -> None:
     for kind in ("exact", "window", "lazy"):
-        policy = PrefillPolicy(kind, window)  # type: ignore[arg-type]  # one of the literals
+        policy = PrefillPolicy(kind, window, sinks)  # type: ignore[arg-type]  # one of the literals
         try:
             n_chunk = chunk_tokens(policy, n_prefix, n_tokens, n_ctx, n_batch)
         except UsageError as error:
@@ -96,7 +127,8 @@ def test_what_is_held_fits_the_context_or_is_refused(
         start = 0
         for step in plan.steps:
             start = step.start if step.begins_anew else max(start, step.keep_from)
-            assert n_prefix + step.end - start <= n_ctx
+            n_sinks = plan.n_sinks if start else 0
+            assert n_prefix + n_sinks + step.end - start <= n_ctx
 
 
 def test_left_context_that_is_missing_or_cannot_be_is_refused() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.errors import LocalctxError
 from localctx.index import LexicalIndex
 from localctx.values import Block
 
@@ -196,48 +193,3 @@ def test_blocks_are_streamed_not_collected() -> None:
     with LexicalIndex.build(stream()) as index:
         assert index.n_blocks == 400
     assert most < 20
-
-
-def test_documents_in_one_file_are_kept_apart_and_replaced_whole(tmp_path: Path) -> None:
-    path = tmp_path / "lexical.sqlite"
-    LexicalIndex.build([block(0, "zebra"), block(1, "otter")], path, document="a").close()
-    LexicalIndex.build([block(0, "otter")], path, document="b").close()
-    LexicalIndex.build([block(0, "heron")], path, document="a").close()
-    first, second = LexicalIndex.open(path, document="a"), LexicalIndex.open(path, document="b")
-    assert first is not None and second is not None
-    assert first.n_blocks == 1
-    assert first.search("zebra").ranking == ()
-    assert first.search("heron").ranking and second.search("otter").ranking
-    assert LexicalIndex.open(path, document="c") is None
-    assert LexicalIndex.open(tmp_path / "missing.sqlite") is None
-    first.close()
-    second.close()
-
-
-def test_a_build_that_fails_leaves_the_old_index(tmp_path: Path) -> None:
-    path = tmp_path / "lexical.sqlite"
-    LexicalIndex.build([block(0, "zebra")], path).close()
-
-    def broken() -> Iterator[Block]:
-        yield block(0, "otter")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        LexicalIndex.build(broken(), path)
-    index = LexicalIndex.open(path)
-    assert index is not None
-    with index:
-        assert index.search("zebra").ranking and not index.search("otter").ranking
-
-
-def test_another_file_is_refused_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "notes.sqlite"
-    path.write_text("not a database, only some text that is long enough " * 20)
-    with pytest.raises(LocalctxError, match=r"notes\.sqlite"):
-        LexicalIndex.build([block(0, "zebra")], path)
-    other = tmp_path / "other.sqlite"
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE t (x)")
-    connection.close()
-    with pytest.raises(LocalctxError, match="not a lexical index"):
-        LexicalIndex.open(other)

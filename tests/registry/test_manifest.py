@@ -206,3 +206,12 @@ def test_entries_are_laid_over_the_family() -> None:
     family, size = parse_manifests(text, "tiny.toml")
     assert (size.family, size.n_ctx, size.kv.store, size.kv.bytes_per_token) == ("tiny", 512, True, 9)
     assert family.kv.bytes_per_token == 0
+
+
+def test_retrieval_heads_are_layer_and_head() -> None:
+    text = MINIMAL + '[kv]\nretrieval_heads = ["17.3", "0.11"]\n'
+    assert parse_manifests(text, "t.toml")[0].kv.retrieval_heads == ("17.3", "0.11")
+    for wrong in ("17", "17.3.1", "a.b", "17.-1", "17.٣", "99999.1", ""):
+        with pytest.raises(ModelError, match=re.escape(f"kv.retrieval_heads: {wrong!r} is not LAYER.HEAD")):
+            parse_manifests(MINIMAL + f'[kv]\nretrieval_heads = ["{wrong}"]\n', "t.toml")
+    assert len(named("smollm2-135m").kv.retrieval_heads) == 8

@@ -34,10 +34,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     record = Seen()
     place, stream = LlamaKVContext.place, LlamaKVContext.stream
 
-    def placing(context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart]) -> int:
+    def placing(context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *words: Any) -> int:
         if parts:
             record.placed.append((list(tokens), list(parts)))
-        return place(context, tokens, parts)
+        return place(context, tokens, parts, *words)
 
     def streaming(context: LlamaKVContext, *words: Any, **named: Any) -> int:
         record.streamed.append((named.get("first", 0), sum(part.n_tokens for part in named.get("left", ()))))
@@ -103,9 +103,8 @@ def test_the_codec_that_is_asked_for_is_the_one_that_is_read(place: Place, seen:
         seen.placed.clear()
         place.ask(file, strategy="stream", kv=f"codec={codec},refresh=0", kept=kept)
         ((_, parts),) = seen.placed
-        assert [part.source.codec for part in parts if isinstance(part.source, Run)][1:] == [codec] * (
-            len(parts) - 1
-        )
+        codecs = [part.source.codec for part in parts if isinstance(part.source, Run)][1:]  # the prefix first
+        assert codecs == [codec] * len(codecs) != []
     kept.close()
 
 

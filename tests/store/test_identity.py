@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.kv import KVSpace, PrefillPolicy
-from localctx.store import document_key, run_ids, run_spans, span_id
+from localctx.store import TokenChain, document_key, run_ids, run_spans
 from localctx.store.identity import base_id
 
 SPACE = KVSpace("model", "rope", (1, 2))
@@ -97,6 +97,20 @@ def test_a_lazy_run_is_chained_from_the_cell_before_its_own() -> None:
     assert ids[4:] == moved[8:]
 
 
+def test_a_lazy_grid_that_begins_later_is_that_of_a_text_that_begins_there() -> None:
+    plain, shifted = run_ids(SPACE, LAZY, TOKENS), run_ids(SPACE, LAZY, TOKENS, offset=128)
+    assert shifted[:3] == plain[:3]
+    for run, run_id in enumerate(shifted[3:], 3):
+        start = 128 + ((run - 1) * 128 // LAZY.window - 1) * LAZY.window
+        assert run_id == chained(TOKENS[start : (run + 1) * 128], LAZY)[-1], run
+    assert not set(shifted[3:]) & set(plain)
+    for n_tokens in (0, 1, 128, 300, 384, 385):
+        assert len(run_ids(SPACE, LAZY, TOKENS[:n_tokens], offset=128)) == len(run_spans(n_tokens, LAZY))
+    for offset in (-128, 1, 256):
+        with pytest.raises(ValueError, match="offset"):
+            run_ids(SPACE, LAZY, TOKENS, offset=offset)
+
+
 @pytest.mark.parametrize("policy", [EXACT, WINDOW, LAZY, INDEPENDENT])
 @pytest.mark.parametrize("n_tokens", [0, 1, 127, 128, 129, 1000])
 def test_spans_cover_the_document(policy: PrefillPolicy, n_tokens: int) -> None:
@@ -117,17 +131,54 @@ def test_a_lazy_window_is_whole_runs(window: int) -> None:
         run_ids(SPACE, PrefillPolicy("lazy", window), TOKENS)
 
 
+def span_after(*steps: tuple[Any, ...], space: KVSpace = SPACE, n_tokens: int = 2) -> bytes:
+    """The id of the last tokens of a chain: (tokens) evaluated, or (tokens, source, row) restored."""
+    chain = TokenChain(space)
+    for step in steps:
+        if len(step) == 1:
+            chain.add_evaluated(*step)
+        else:
+            chain.add_restored(*step)
+    return chain.span_id(n_tokens)
+
+
 def test_a_span_is_known_by_all_that_it_saw() -> None:
-    calls: list[tuple[Any, ...]] = [
-        (SPACE, WINDOW, TOKENS, 0),
-        (SPACE, WINDOW, TOKENS, 5),
-        (SPACE, WINDOW, TOKENS[:-1], 5),
-        (SPACE, EXACT, TOKENS, 5),
-        (SPACE, WINDOW, TOKENS, 5, b"runs"),
-        (SPACE, WINDOW, TOKENS, 5, b"other"),
+    restored = (TOKENS[:50], b"run int4", 3)
+    ids = [
+        span_after(restored, (TOKENS[50:60],)),
+        span_after(restored, (TOKENS[50:60],), n_tokens=3),
+        span_after(restored, (TOKENS[50:61],)),
+        span_after((TOKENS[:50], b"run int8", 3), (TOKENS[50:60],)),
+        span_after((TOKENS[:50], b"run int4", 4), (TOKENS[50:60],)),
+        span_after((TOKENS[:49], b"run int4", 3), (TOKENS[49:60],)),
+        span_after((TOKENS[:49], b"run int4", 3), (TOKENS[49:50], b"run int4", 52), (TOKENS[50:60],)),
+        span_after((TOKENS[:60],)),
+        span_after((TOKENS[:60],), space=replace(SPACE, model="other")),
+        span_after((TOKENS[:60],), space=replace(SPACE, rope="other")),
+        span_after((TOKENS[:60],), space=replace(SPACE, prefix=(1,))),
     ]
-    assert len({span_id(*call) for call in calls}) == len(calls)
-    assert span_id(*calls[4]) == span_id(*calls[4])
+    assert len(set(ids)) == len(ids)
+
+
+def test_evaluated_tokens_count_alone_in_however_many_steps_they_came() -> None:
+    whole = span_after((TOKENS[:60],))
+    assert whole == span_after((TOKENS[:7],), (TOKENS[7:58],), (TOKENS[58:60],))
+    chain = TokenChain(SPACE)
+    chain.add_evaluated(TOKENS[:60])
+    assert [chain.span_id(2), chain.span_id(2)] == [whole, whole]  # asking changes nothing
+    chain.add_evaluated(TOKENS[60:61])
+    assert chain.span_id(2) != whole
+
+
+def test_sinks_count_where_there_are_any_and_older_ids_stay() -> None:
+    plain, none, some, more = (
+        run_ids(SPACE, policy, TOKENS)
+        for policy in (WINDOW, *(PrefillPolicy("window", 4096, sinks) for sinks in (0, 128, 256)))
+    )
+    assert plain == none
+    assert not set(plain) & set(some)
+    assert not set(some) & set(more)
+    assert run_ids(SPACE, PrefillPolicy("exact", 0, 128), TOKENS) == run_ids(SPACE, EXACT, TOKENS)
 
 
 @pytest.mark.parametrize("tokens", [[2**31], [-(2**31) - 1]])

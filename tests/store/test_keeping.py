@@ -9,8 +9,9 @@ from store.stored import SPACE, document_of, encoded_run, ids_of, segment_files,
 
 from localctx._native import Run
 from localctx.kv import PrefillPolicy
-from localctx.store import KVStore, StoreUnusable, run_ids, writing
+from localctx.store import DocumentIdentity, KVStore, StoreUnusable, run_ids, writing
 from localctx.store import segments as segment_module
+from localctx.store.derived import DerivedFiles
 
 TOKENS = tokens_of(1000)
 
@@ -168,6 +169,36 @@ def test_the_least_recently_used_document_goes_first(tmp_path: Path) -> None:
         assert store.size_bytes <= store.limit_bytes
         assert len(segment_files(tmp_path)) == 3
         assert store.verify().is_clean
+
+
+def test_what_was_derived_of_a_text_counts_and_goes_with_it(tmp_path: Path) -> None:
+    names = [letter * 32 for letter in "abc"]
+    derived = DerivedFiles(tmp_path)
+    with KVStore.open(tmp_path) as store:
+        for seed, name in enumerate(names[:2]):
+            write(store, name, tokens_of(1000, seed), seed=seed)
+        bare = store.size_bytes
+        for name in names[:2]:
+            derived.write(name, "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
+        assert store.size_bytes == bare + derived.size_bytes > bare + 10_000
+        store.limit_bytes = bare * 3 // 2 + 1000  # three documents, or two and what was derived of them
+        write(store, names[2], tokens_of(1000, 2), seed=2)
+        assert {document.identity.name for document in store.documents()} == set(names[1:])
+        assert set(derived.sizes()) == {names[1]}
+        other = DocumentIdentity(SPACE, PrefillPolicy("exact", 0), names[1], 1000, "the same text otherwise")
+        some = run_ids(SPACE, other.policy, TOKENS)
+        with store.writing(other, some) as writer:
+            writer.add(0, some[0], encoded_run(0), n_tokens=128, codec="int4")
+        store.remove(document_of(tokens_of(1000, 1), names[1]).key)
+        assert set(derived.sizes()) == {names[1]}
+        store.remove(other.key)
+        assert derived.sizes() == {}
+        derived.write(names[0], "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
+        assert (store.gc().n_leftovers_removed, store.gc({names[0]}).n_leftovers_removed) == (0, 0)
+        assert store.gc(()).n_leftovers_removed == 1
+        derived.write(names[0], "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
+        store.clear()
+    assert derived.sizes() == {}
 
 
 def test_what_nothing_refers_to_goes_before_any_document(tmp_path: Path) -> None:

@@ -118,3 +118,17 @@ def test_bad_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
 def test_a_named_file_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*none\.toml"):
         load_settings({}, config=tmp_path / "none.toml", environ={})
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [("50G", 50_000_000_000), ("1.5 GiB", 3 << 29), ("512mb", 512_000_000), ("1_000", 1000), ("7", 7)],
+)
+def test_sizes_are_read_as_people_write_them(text: str, n_bytes: int) -> None:
+    assert load_settings({"store_limit": text}, environ={}).store_limit_bytes == n_bytes
+
+
+@pytest.mark.parametrize("text", ["", "G", "-1G", "1X", "1 Gb b", "0", "1ib", "9" * 40])
+def test_what_is_no_size_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match="store_limit"):
+        load_settings({"store_limit": text}, environ={})

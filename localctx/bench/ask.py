@@ -1,0 +1,265 @@
+"""The first token of an answer from stored KV, beside evaluating the same passages again and text retrieval.
+
+The document is cut, searched and prefilled into a store before; the model is loaded. From then on each way is
+what a question takes until its first token is sampled, in a context of its own:
+
+    stored       store opened, passages selected, their runs read and checked, context opened, KV composed and
+                 put in, what is not stored evaluated (refresh=0: header lines and the question; auto: what
+                 `--kv refresh=auto` evaluates again as well; again: auto, asked of this store before)
+    re-prefill   a plain context opened, the tokens of `stored` (prefix, header lines, passages, question)
+                 evaluated; selecting them is not counted
+    retrieve     `--strategy retrieve`: passages selected, context opened, prompt evaluated
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from localctx.assemble import Layout
+from localctx.bench.ask_report import Asked, Report
+from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
+from localctx.bench.machine import machine
+from localctx.bench.questions import questions_of
+from localctx.bench.repeats import check_repeats, in_turns
+from localctx.document import Document
+from localctx.errors import Interrupted, NotComposable, UsageError
+from localctx.index import LexicalIndex
+from localctx.kv import KVContext
+from localctx.session.cache import KVModel, opened_cache
+from localctx.session.decoding import Decoded, decode_one
+from localctx.session.events import Event, ignore_progress
+from localctx.session.filling import retrieved
+from localctx.session.indexing import Indexed, IndexedDocument, index_documents
+from localctx.session.opening import index_all
+from localctx.session.placing import decode_placed
+from localctx.session.prompts import document_messages, question_task
+from localctx.session.run import Run, start
+from localctx.session.strategy import round_n_ctx
+from localctx.session.streaming import streamed
+from localctx.settings import Settings
+from localctx.values import Model, Prompt
+
+__all__ = ["DEFAULT_TOKENS", "WAYS", "Asking", "measure"]
+
+DEFAULT_TOKENS = 4096
+"""Of the built-in text."""
+WAYS = ("stored, refresh=0", "stored, refresh=auto", "stored, again", "re-prefill", "retrieve")
+AT_ZERO, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
+PROBE_TOKENS = 256
+
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The questions, or how many are made from the text's words, and how often each is asked in each way."""
+
+    questions: tuple[str, ...] = ()
+    n_made: int = 4
+    n_repeats: int = 3
+
+    def check(self) -> None:
+        """Raises UsageError for what makes no sense."""
+        check_repeats(self.n_repeats)
+        if self.n_made < 1 or any(not question.strip() for question in self.questions):
+            raise UsageError("there is no question", "--questions 1 or more, or -q TEXT")
+
+
+def measure(
+    model: Model,
+    settings: Settings,
+    source: str | None,
+    n_tokens: int | None,
+    asking: Asking,
+    say: Callable[[str], None],
+) -> Report:
+    """Every question in every way, by turns; `say` is told each outcome.
+
+    source None: the built-in text. Raises UsageError for a text that is too short, an empty question, or a
+    context that cannot be, NotComposable, StoreUnusable.
+    """
+    asking.check()
+    able = kv_model(model)
+    facts = machine(settings.threads)
+    if source is None and n_tokens is None:
+        n_tokens = DEFAULT_TOKENS
+    with (
+        temporary_store(settings) as (own, folder),
+        document_of(source, own, model, n_tokens, folder) as document,
+    ):
+        run = start([document], able, own, ignore_progress)
+        with index_all(run) as index:
+            check_length(source, run.n_tokens)
+            say("indexing")
+            indexed = _indexed(able, own, document)
+            _learn_speed(run)
+            texts = list(asking.questions) or questions_of(run, asking.n_made)
+            asker = _Asker(run, index, folder)
+            rows = [asker.ask(text, asking.n_repeats, say) for text in texts]
+    indexed = replace(indexed, source=source or BUILT_IN)
+    return Report(model.info, facts, indexed, asking.n_repeats, tuple(one for row in rows for one in row))
+
+
+def _indexed(model: KVModel, settings: Settings, document: Document) -> IndexedDocument:
+    """The document in the store, as `localctx index --strategy stream` leaves it."""
+    events = index_documents([document], model, replace(settings, strategy="stream"))
+    done = [event for event in events if isinstance(event, Indexed)]
+    if not done or done[0].was_cancelled:
+        raise Interrupted("interrupted")
+    return done[0].documents[0]
+
+
+def _learn_speed(run: Run) -> None:
+    """The speed that `refresh=auto` goes by is in the store then, as after earlier questions."""
+    with opened_cache(run, question_task("")) as cache:
+        if isinstance(cache, str):
+            raise NotComposable(cache, "take another --model")
+        with cache.context(len(cache.prefix) + PROBE_TOKENS) as context:
+            cache.rate(context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """One first token."""
+
+    seconds: float
+    n_evaluated: int
+    n_restored: int
+    n_prompt: int
+
+
+class _Asker:
+    """Asks one question in each way; `run` has read the document, `folder` is for copies of its store: what a
+    question evaluates is kept in the store it is asked of.
+    """
+
+    def __init__(self, run: Run, index: LexicalIndex, folder: Path) -> None:
+        self._run = run
+        self._index = index
+        self._folder = folder
+        self._prompts: dict[str, Prompt] = {}
+
+    def ask(self, question: str, n_repeats: int, say: Callable[[str], None]) -> list[Asked]:
+        """A row for each way. Each runs once before it counts, which also finds what is evaluated again."""
+        with self._copied_store() as asked_before:
+            ways: dict[str, Callable[[], _Timed]] = {
+                AT_ZERO: lambda: self._stored_anew(question, "0"),
+                AT_AUTO: lambda: self._stored_anew(question, "auto"),
+                AGAIN: lambda: self._stored(question, "auto", asked_before),
+                RE_PREFILL: lambda: self._re_prefilled(question),
+                RETRIEVE: lambda: self._retrieved(question),
+            }
+            in_turns(ways, 1)
+            found = in_turns(ways, n_repeats)
+        rows = []
+        for name, times in found.items():
+            last, seconds = times[-1], tuple(one.seconds for one in times)
+            rows.append(Asked(question, name, seconds, last.n_evaluated, last.n_restored, last.n_prompt))
+            say(f"{question} {name}: {sorted(seconds)[len(seconds) // 2]:.2f} s")
+        return rows
+
+    @contextmanager
+    def _copied_store(self) -> Iterator[Path]:
+        """The store as it was after indexing; its segments, which never change, are the same files."""
+        with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as name:
+            copy = Path(name) / "store"
+            shutil.copytree(str(self._run.settings.store), copy, copy_function=_link_segments)
+            yield copy
+
+    def _stored_anew(self, question: str, refresh: str) -> _Timed:
+        with self._copied_store() as store:
+            return self._stored(question, refresh, store)
+
+    def _new_run(self, **changed: object) -> Run:
+        """The documents as read, with counts and timings of their own, for one token."""
+        run = self._run
+        settings = replace(run.settings, max_tokens=1, **changed)  # type: ignore[arg-type]  # settings by name
+        return replace(
+            run, settings=settings, started=time.perf_counter(), warnings=[], n_evaluated=0, n_restored=0,
+            n_generated=0, timings=type(run.timings)(), _unheard=[],
+        )  # fmt: skip
+
+    def _sizes(self, question: str) -> tuple[int, int]:
+        """Tokens left for passages, and those of an answer as the settings have them."""
+        n_answer = self._run.settings.max_tokens
+        n_scaffold = len(self._run.model.prompt(document_messages((), question_task(question))).tokens)
+        room = self._run.limit - n_scaffold - n_answer
+        if room < 1:
+            raise UsageError(f"the question does not fit a context of {self._run.limit:,}", "a larger --ctx")
+        return room, n_answer
+
+    def _n_ctx(self, n_prompt: int, n_answer: int) -> int:
+        return min(round_n_ctx(n_prompt + n_answer), self._run.limit)
+
+    def _stored(self, question: str, refresh: str, store: Path) -> _Timed:
+        room, n_answer = self._sizes(question)
+        kv = ",".join(filter(None, [self._run.settings.kv, f"refresh={refresh}"]))
+        run = self._new_run(kv=kv, store=str(store))
+        with opened_cache(run, question_task(question)) as cache:
+            if isinstance(cache, str):
+                raise NotComposable(cache, "take another --model")
+            placed = _result(streamed(cache, self._index, question, room))
+            layouts: list[Layout] = []
+
+            def arrange(context: KVContext) -> Layout:
+                layouts.append(placed.arrange(context))
+                return layouts[-1]
+
+            n_ctx = self._n_ctx(placed.n_tokens + len(cache.frame.suffix), n_answer)
+            decoded = _result(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
+            prompt = cache.frame.prompt(layouts[-1].tokens[len(cache.prefix) :])
+        self._prompts[question] = prompt
+        return _timed(run, decoded, len(prompt.tokens))
+
+    def _re_prefilled(self, question: str) -> _Timed:
+        return self._plain(self._new_run(), self._prompts[question], self._sizes(question)[1])
+
+    def _retrieved(self, question: str) -> _Timed:
+        room, n_answer = self._sizes(question)
+        run = self._new_run()
+        filling = _result(retrieved(run, self._index, question, room))
+        prompt = run.model.prompt(document_messages(filling.fragments, question_task(question)))
+        return self._plain(run, prompt, n_answer)
+
+    def _plain(self, run: Run, prompt: Prompt, n_answer: int) -> _Timed:
+        """The whole prompt evaluated in a plain context."""
+        context = run.context(self._n_ctx(len(prompt.tokens), n_answer))
+        try:
+            request = run.request_of(prompt, 1)
+            decoded = _result(decode_one(context, request, run.timings, run.started, run.listen))
+        finally:
+            context.close()
+        return _timed(run, decoded, len(prompt.tokens))
+
+
+def _link_segments(source: str, target: str) -> None:
+    """A file for copytree()."""
+    if source.endswith(".seg"):
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
+    if decoded.finish_reason == "cancelled":
+        raise Interrupted("interrupted")
+    n_evaluated = run.n_evaluated + decoded.n_evaluated
+    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt)
+
+
+def _result(steps: Generator[Event, None, Returned]) -> Returned:
+    """What a step returns, its events ignored."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            value: Returned = done.value
+            return value

@@ -1,0 +1,111 @@
+"""What `bench ask` found, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from localctx.bench.repeats import Spread, ratio
+from localctx.session.indexing import IndexedDocument
+from localctx.values import ModelInfo
+
+__all__ = ["Asked", "Report"]
+
+BASELINE = "re-prefill"
+TTFT = (
+    "from the question to the first sampled token: store opened, passages selected, runs read and checked, "
+    "context opened, KV put in, the rest evaluated; not: process start, loading the model, cutting and "
+    "indexing the document, and for re-prefill selecting"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question in one way: seconds to the first token of each repeat; n_prompt: tokens attended."""
+
+    question: str
+    way: str
+    ttft_s: tuple[float, ...]
+    n_evaluated: int
+    n_restored: int
+    n_prompt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A row a question and way."""
+
+    model: ModelInfo
+    machine: dict[str, Any]
+    indexed: IndexedDocument
+    n_repeats: int
+    rows: tuple[Asked, ...]
+
+    @property
+    def _ways(self) -> dict[str, list[Asked]]:
+        ways: dict[str, list[Asked]] = {}
+        for row in self.rows:
+            ways.setdefault(row.way, []).append(row)
+        return ways
+
+    @property
+    def lines(self) -> list[str]:
+        """The result for a person."""
+        done = self.indexed
+        lines = [
+            f"indexed: {done.tokens_stored:,} tokens, {done.size_bytes / max(1, done.tokens_stored):,.0f} "
+            f"bytes/token as {done.codec}, policy {done.policy}; {len(self._ways[BASELINE])} questions, "
+            f"{self.n_repeats} times each",
+            f"{'way':<24}{'first token, s':<24}{'evaluated':>10}{'restored':>10}{'attended':>10}"
+            f"{'× sooner':>10}",
+        ]
+        for way, rows in self._ways.items():
+            seconds, quotient = _seconds(rows), ratio(_seconds(self._ways[BASELINE]), _seconds(rows))
+            counts = "".join(f"{value:>10,.0f}" for value in _means(rows).values())
+            lines.append(f"{way:<24}{seconds.shown(3):<24}{counts}{quotient:>10}")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of schema `localctx.bench.ask/1` (docs/cli.md)."""
+        baseline = _seconds(self._ways[BASELINE])
+        return {
+            "schema": "localctx.bench.ask/1",
+            "machine": self.machine,
+            "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
+            "indexed": asdict(self.indexed),
+            "n_questions": len(self._ways[BASELINE]),
+            "n_repeats": self.n_repeats,
+            "ttft": TTFT,
+            "ways": [
+                {
+                    "way": way,
+                    "ttft_s": _seconds(rows).to_json(),
+                    **_means(rows),
+                    "times_sooner_than_re_prefill": ratio(baseline, _seconds(rows)),
+                }
+                for way, rows in self._ways.items()
+            ],
+            "questions": [
+                {
+                    "question": row.question,
+                    "way": row.way,
+                    "ttft_s": Spread.of(row.ttft_s).to_json(),
+                    "n_evaluated": row.n_evaluated,
+                    "n_restored": row.n_restored,
+                    "n_prompt": row.n_prompt,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def _means(rows: Sequence[Asked]) -> dict[str, float]:
+    """Of the counts over questions: what is evaluated and restored adds up to what is attended."""
+    names = ("n_evaluated", "n_restored", "n_prompt")
+    return {name: round(sum(getattr(row, name) for row in rows) / len(rows), 1) for name in names}
+
+
+def _seconds(rows: Sequence[Asked]) -> Spread:
+    """Over questions and repeats."""
+    return Spread.of([seconds for row in rows for seconds in row.ttft_s])

@@ -1,0 +1,47 @@
+"""The class of machine that a measurement belongs to, as JSON values. Knows no benchmark."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+__all__ = ["machine"]
+
+
+def machine(n_threads: int | None = None) -> dict[str, Any]:
+    """CPU, cores, threads used, instructions, memory, GPUs, versions, and the load average now (None where
+    the system has none): a busy machine is no baseline.
+    """
+    import psutil
+
+    import localctx
+    from localctx._native import simd_level
+    from localctx.engine.limits import usable_cpus
+    from localctx.engine.llama import build_info
+
+    build = build_info()
+    return {
+        "cpu": _cpu_name(),
+        "n_cores": usable_cpus(),
+        "n_threads": n_threads or usable_cpus(),
+        "simd": simd_level(),
+        "ram_bytes": psutil.virtual_memory().total,
+        "gpus": build["devices"],
+        "system": platform.platform(),
+        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "localctx": localctx.__version__,
+        "llama_cpp_python": build["llama_cpp_python"],
+    }
+
+
+def _cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The CPU's name as Linux tells it, elsewhere its architecture."""
+    try:
+        text = cpuinfo.read_text("utf-8", errors="replace")
+    except OSError:
+        text = ""
+    lines = (line.partition(":") for line in text.splitlines())
+    named = (value.strip() for key, _, value in lines if key.strip() == "model name")
+    return next(named, "") or platform.processor() or platform.machine()

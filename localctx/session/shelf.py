@@ -1,0 +1,118 @@
+"""Documents found cut, counted and searchable from an earlier run, and put there for the next one.
+
+Everything that the blocks, their tokens and the words depend on is in the key, so what is found is what
+reading the document again would give. What cannot be kept costs time only, and is said once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import unicodedata
+from hashlib import blake2b
+from importlib import metadata
+from typing import Self
+
+from localctx.document import Document
+from localctx.index import LexicalIndex, kept
+from localctx.session.cache import why_no_cache
+from localctx.session.prompts import document_messages
+from localctx.session.reading import Reading
+from localctx.session.run import Run
+from localctx.store import StoreUnusable
+from localctx.store.derived import DerivedFiles
+
+__all__ = ["LEAST_BYTES", "Shelf"]
+
+SHELF_VERSION = 1
+"""Part of every key: raise it whenever blocks, words or what is kept of them change."""
+LEAST_BYTES = 64 << 10
+"""A shorter text is read again: that takes a tenth of a second."""
+PACKAGES = ("llama-cpp-python", "sentencex", "regex")
+"""Others that tokens, blocks and words come from."""
+
+
+class Shelf:
+    """The kept readings of a run's documents, under the store of its settings; none with the store off."""
+
+    def __init__(self, run: Run, files: DerivedFiles | None) -> None:
+        self._run = run
+        self._files = files
+        self._tokenizer = _tokenizer_facts(run) if files is not None else []
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The one that the run's settings name. What a password opened is not kept."""
+        root = run.settings.store_root
+        is_used = root is not None and run.settings.password_file is None
+        is_used = is_used and any(_is_kept(reading.document) for reading in run.readings)
+        return cls(run, DerivedFiles(root) if is_used and root is not None else None)
+
+    def restore(self, reading: Reading) -> tuple[bool, LexicalIndex | None]:
+        """Whether the reading is now as after its read(); and the index of its words, if one was kept."""
+        if self._files is None or not _is_kept(reading.document):
+            return False, None
+        found = kept.load(self._files, reading.document.content_hash, self._key(reading))
+        if found is None:
+            return False, None
+        parts, index = found
+        is_restored = reading.restore(parts)
+        if index is not None and not (is_restored and index.n_blocks == reading.n_blocks):
+            index.close()
+            index = None
+        return is_restored, index
+
+    def keep(self, reading: Reading, index: LexicalIndex | None) -> None:
+        """Keep a reading that was read, and the index of its words where it has one of its own."""
+        if self._files is None or not _is_kept(reading.document):
+            return
+        try:
+            kept.save(self._files, reading.document.content_hash, self._key(reading), reading.parts(), index)
+        except StoreUnusable as error:
+            # Of a folder that cannot be written, the store of KV says so already, where there is one.
+            is_told = not self._files.can_write and why_no_cache(self._run.model) is None
+            if not is_told:
+                self._run.note(f"the words are indexed again for the next question: {error.message}")
+            self._files = None
+
+    def _key(self, reading: Reading) -> str:
+        document = reading.document
+        facts = [
+            self._tokenizer,
+            reading.block_size,
+            document.language,
+            [(page.number, page.start, page.end, page.label) for page in document.pages],
+            [(part.level, part.title, part.start, part.end) for part in document.sections],
+        ]
+        return blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+
+
+def _is_kept(document: Document) -> bool:
+    """Whether the text is long enough, and lies in a file that stays: what came through a pipe does not."""
+    return document.text.n_bytes >= LEAST_BYTES and os.path.isfile(document.source)  # noqa: PTH113  # any name
+
+
+def _tokenizer_facts(run: Run) -> list[object]:
+    """What the tokens, blocks and words depend on beside the document and the settings.
+
+    The rendered prompt stands for the template: its markers are no content tokens.
+    """
+    prompt = run.model.prompt(document_messages(["text"], ["task"]))
+    return [
+        SHELF_VERSION,
+        sys.byteorder,
+        sqlite3.sqlite_version,
+        unicodedata.unidata_version,
+        [_version(package) for package in PACKAGES],
+        run.model.info.fingerprint,
+        prompt.tokens,
+    ]
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

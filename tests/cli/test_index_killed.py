@@ -1,0 +1,163 @@
+"""`localctx index` killed while it writes: the store is clean, the next run goes on, nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from session.test_kept_kv import QUESTION, chapters
+
+from localctx.store import KVStore, StoredRun
+from localctx.store.documents import document_runs
+
+Run = Callable[..., Any]
+PROGRAM = (
+    "from localctx.store import writing; writing.FULL_BYTES = 30_000\n"  # a few runs: many commits
+    "from localctx.cli.entry import run; run()"
+)
+NAME = "long.md"
+
+
+class Indexing:
+    """One text, the words of its commands, and the store of an uninterrupted run to compare with."""
+
+    def __init__(self, folder: Path, model: Path, localctx: Run, n_chapters: int) -> None:
+        self.folder, self.model, self.localctx = folder, model, localctx
+        self.file = folder / NAME
+        self.file.write_text(chapters(n_chapters), "utf-8")
+        first = folder / "first.md"
+        first.write_text(chapters(2, seed=9), "utf-8")
+        self.base = folder / "base"  # the model is checked and its prefix kept: what follows is the text
+        assert localctx("index", str(first), *self.words(self.base), "--strategy", "stream").code == 0
+        self.whole = self.fresh("whole")
+        done = self.start(self.whole)
+        out, err = done.communicate(timeout=120)
+        assert done.returncode == 0, err
+        (row,) = json.loads(out)["documents"]
+        self.tokens_total: int = row["tokens_total"]
+        self.n_prefix: int = row["tokens_evaluated"] - row["tokens_total"]  # evaluated before every text
+        self.runs = self.stored(self.whole)
+        self.n_commits = len({run.segment for run in self.runs.values()})
+        self.answer = self.ask(self.whole)
+
+    def words(self, store: Path) -> list[str]:
+        return ["-m", str(self.model), "--store", str(store), "-t", "1"]
+
+    def fresh(self, name: str) -> Path:
+        """A store in which nothing of the text is kept."""
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        shutil.copytree(self.base, self.folder / name)
+        return self.folder / name
+
+    def start(self, store: Path) -> subprocess.Popen[str]:
+        """Begin indexing in a process of its own."""
+        words = [sys.executable, "-c", PROGRAM, "index", str(self.file), *self.words(store), "--json"]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def stored(self, store: Path) -> dict[bytes, StoredRun]:
+        """The leading runs of the text that are kept, by id, in order."""
+        with KVStore.open(store) as kv:
+            document = next(d for d in kv.documents() if d.identity.name.endswith(NAME))
+            ids = [run_id for _, run_id in document_runs(kv.catalogue, document.key)]
+            found = kv.lookup(ids)
+            assert set(found) == set(ids[: len(found)])  # without a gap
+            return {run_id: found[run_id] for run_id in ids[: len(found)]}
+
+    def ask(self, store: Path) -> str:
+        result = self.localctx(
+            "ask", str(self.file), "-q", QUESTION, *self.words(store),
+            "--strategy", "stream", "--kv", "refresh=0", "-n", "12", "--json",
+        )  # fmt: skip
+        assert result.code == 0
+        assert result.json["tokens"]["evaluated"] < 200
+        text: str = result.json["answer"]
+        return text
+
+    def killed(self, store: Path, n_commits: int, delay_s: float) -> bool:
+        """Whether indexing was killed, so long after so many commits of its own."""
+        segments = store / "kv" / "segments"
+        wanted = len(list(segments.glob("*.seg"))) + n_commits
+        process = self.start(store)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and len(list(segments.glob("*.seg"))) < wanted:
+            assert time.monotonic() < deadline
+            time.sleep(0.0005)
+        time.sleep(delay_s)
+        process.kill()
+        process.communicate()
+        return process.returncode == -signal.SIGKILL
+
+
+def kill_often(indexing: Indexing, n_kills: int, seed: int) -> list[float]:
+    """Kill and go on, up to three times a store, then finish and compare; shares that were stored at a kill."""
+    chance = random.Random(seed)
+    shares: list[float] = []
+    while len(shares) < n_kills:
+        store = indexing.fresh("killed")
+        before: dict[bytes, StoredRun] = {}
+        for _ in range(min(chance.choice((1, 1, 2, 3)), n_kills - len(shares))):
+            n_left = indexing.n_commits - len({run.segment for run in before.values()})
+            if n_left < 3:
+                break
+            if not indexing.killed(store, chance.randrange(1, n_left - 1), chance.uniform(0, 0.03)):
+                break  # it was done sooner
+            now = check(indexing, store, before)
+            assert now.keys() > before.keys()
+            before = now
+            shares.append(n_tokens(now) / indexing.tokens_total)
+        finish(indexing, store, before)
+    return shares
+
+
+def n_tokens(runs: dict[bytes, StoredRun]) -> int:
+    return sum(run.n_tokens for run in runs.values())
+
+
+def check(indexing: Indexing, store: Path, before: dict[bytes, StoredRun]) -> dict[bytes, StoredRun]:
+    """The store is clean, what was committed is where it was; the runs that stand."""
+    verified = indexing.localctx("store", "verify", "--store", str(store), "--json")
+    assert (verified.code, verified.json["clean"], verified.json["problems"]) == (0, True, [])
+    now = indexing.stored(store)
+    assert {run_id: now[run_id] for run_id in before} == before  # neither lost nor written again
+    return now
+
+
+def finish(indexing: Indexing, store: Path, before: dict[bytes, StoredRun]) -> None:
+    """Let a run go to its end: as if it had never been interrupted."""
+    process = indexing.start(store)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    (row,) = json.loads(out)["documents"]
+    assert row["tokens_stored"] == row["tokens_total"] == indexing.tokens_total
+    if before:
+        assert row["tokens_stored_before"] == n_tokens(before)
+        assert row["tokens_evaluated"] == indexing.tokens_total - n_tokens(before) + indexing.n_prefix
+    now = check(indexing, store, before)
+    assert list(now) == list(indexing.runs)
+    assert [run.checksum for run in now.values()] == [run.checksum for run in indexing.runs.values()]
+    assert indexing.ask(store) == indexing.answer
+
+
+def test_killed_while_it_writes(localctx: Run, tmp_path: Path, tiny_model_path: Path) -> None:
+    indexing = Indexing(tmp_path, tiny_model_path, localctx, n_chapters=25)
+    assert 0 < indexing.n_prefix < 64
+    assert indexing.n_commits > 4
+    assert len(kill_often(indexing, 3, seed=1)) == 3
+
+
+@pytest.mark.slow
+def test_killed_fifty_times_while_it_writes(localctx: Run, tmp_path: Path, tiny_model_path: Path) -> None:
+    indexing = Indexing(tmp_path, tiny_model_path, localctx, n_chapters=60)
+    shares = kill_often(indexing, 50, seed=2)
+    assert min(shares) < 0.3
+    assert max(shares) > 0.7
+    print(f"stored at a kill: {sorted(round(share, 2) for share in shares)}")
