@@ -143,7 +143,7 @@ class RunOptions(ReadOptions):
             "--kv",
             "--kv-overrides",
             metavar="KEY=VALUE,...",
-            help="Cache settings: policy window block codec error_bound head_group budget refresh lazy.",
+            help="Cache settings: policy window sinks block codec error_bound head_group budget refresh rank lazy.",
         ),
     ] = None
     latency: Annotated[

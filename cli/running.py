@@ -24,7 +24,7 @@ from .documents import Opened, open_documents, page_range
 from .options import OutputOptions, RunOptions
 from .output_file import check_writable, write_whole
 from .render import Reporter
-from .terminal import note, silent
+from .terminal import note, silent, write_as_is
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -100,16 +100,39 @@ def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
     """
     with prepared(job, choose) as ready:
         answer, opened, reporter = None, ready.opened, ready.reporter
+        unwritten: LocalctxError | None = None
         with closing_events(verb(opened.documents, ready.model, ready.settings, reporter.progress)) as events:
             for event in events:
                 if isinstance(event, Finished):
                     answer = _with_warnings(event.answer, opened)
                     if job.out_path is not None:
-                        write_whole(job.out_path, text_with_citations(answer))
+                        answer, unwritten = _written(job, job.out_path, answer)
                     reporter.event(Finished(answer))
                 else:
                     reporter.event(event)
+    if unwritten is not None and not job.output.json:
+        raise unwritten
     _tell_shortcomings(answer, opened, as_json=job.output.json)
+    if unwritten is not None:
+        note(f"localctx: {unwritten.message}")
+        raise typer.Exit(unwritten.exit_code)
+
+
+def _written(job: Job, path: Path, answer: Answer) -> tuple[Answer, LocalctxError | None]:
+    """Write the answer to its file. Where that fails after all, it is printed, or the JSON says so: the work
+    is not lost; the error is given back.
+    """
+    text = text_with_citations(answer)
+    try:
+        write_whole(path, text)
+    except LocalctxError as error:
+        if not job.output.json:
+            write_as_is(text)
+        error = LocalctxError(
+            f"{error.message}; the answer was printed instead", "free some space, or -o elsewhere"
+        )
+        return replace(answer, warnings=(*answer.warnings, error.message)), error
+    return answer, None
 
 
 def check(job: Job) -> None:

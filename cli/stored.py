@@ -43,15 +43,18 @@ class Stored:
     A store of KV is not made by looking.
     """
 
-    def __init__(self, setting: str | None) -> None:
+    def __init__(self, setting: str | None, limit_bytes: int | None = None) -> None:
         if setting == "off":
             raise UsageError("the store is off", "--store DIR names one")
         self.root = default_root() if setting is None else Path(setting).absolute()
+        self._limit_bytes = limit_bytes
         self._kv: KVStore | None = None
         self._failure: StoreUnusable | None = None
-        if os.path.lexists(self.root / "kv" / "catalogue.sqlite3"):
+        if _may_be_there(self.root / "kv" / "catalogue.sqlite3"):
             try:
-                self._kv = KVStore.open(self.root, warn=lambda text: note(f"warning: {text}"), create=False)
+                self._kv = KVStore.open(
+                    self.root, limit_bytes, warn=lambda text: note(f"warning: {text}"), create=False
+                )
             except StoreUnusable as error:
                 self._failure = error
 
@@ -84,7 +87,7 @@ class Stored:
 
     def _cache(self) -> TextCache | None:
         """The converted texts; None where there are none, or the folder is not this user's."""
-        if not (self.root / "text").is_dir():
+        if not os.path.isdir(self.root / "text"):  # noqa: PTH112  # False too where it may not be looked at
             return None
         with contextlib.suppress(CacheUnusable):
             return TextCache(self.root)
@@ -103,7 +106,7 @@ class Stored:
         """The store of KV, made where there is none."""
         kv = self.kv
         if kv is None:
-            kv = self._kv = KVStore.open(self.root)
+            kv = self._kv = KVStore.open(self.root, self._limit_bytes)
         return kv
 
     def find(self, target: str) -> Found:
@@ -207,6 +210,17 @@ class Stored:
             f"{len(self.documents):,} documents with KV, {size(self._kv.size_bytes)} of at most "
             f"{size(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
         )
+
+
+def _may_be_there(path: Path) -> bool:
+    """Whether there is such a file, or nobody may look."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def hashes_of(target: str) -> tuple[str | None, str | None]:

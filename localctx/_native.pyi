@@ -90,9 +90,9 @@ class Rope:
 class QueryCapture:
     """The queries of some layers, copied while a graph is computed by a C evaluation callback.
 
-    name, n_bytes, get: addresses of ggml_get_name, ggml_nbytes and ggml_backend_tensor_get. Hand callback_address
-    and data_address to llama.cpp as cb_eval and cb_eval_user_data; the object must outlive the context. Raises
-    ValueError for an address of 0.
+    name, n_bytes, get: addresses of ggml_get_name, ggml_nbytes and ggml_backend_tensor_get. Hand
+    callback_address and data_address to llama.cpp as cb_eval and cb_eval_user_data; the object must outlive
+    the context. Raises ValueError for an address of 0.
     """
 
     def __init__(self, name: int, n_bytes: int, get: int, layers: Sequence[int]) -> None: ...
@@ -103,9 +103,9 @@ class QueryCapture:
     def clear(self) -> None:
         """Forget what was captured; before every evaluation."""
     def unrotated(self, layer: int, rope: Rope, positions: NDArray[np.int32]) -> NDArray[np.float32]:
-        """The queries of the last evaluation, whose tokens stood at `positions`, turned back from them and without
-        magnitude: [n_tokens, n_heads, head_dim]. Raises IndexError for a layer that was not asked for, RuntimeError
-        where nothing was captured or its size does not fit.
+        """The queries of the last evaluation, whose tokens stood at `positions`, turned back from them and
+        without magnitude: [n_tokens, n_heads, head_dim]. Raises IndexError for a layer that was not asked
+        for, RuntimeError where nothing was captured or its size does not fit.
         """
 
 class KVSource:

@@ -33,13 +33,13 @@ class KVSettings:
     """How documents are prefilled, kept and put back.
 
     policy, window, sinks: what a token attends to while its document is prefilled (the last `window` tokens
-    and, policy=window, the document's first `sinks`; multiples of 128) · block: tokens aimed at in a passage ·
-    codec: how stored KV is encoded; None: int4, but f16 where a whole document is attended ·
-    error_bound: largest absolute error of a stored value, others stay f16 ·
-    head_group: KV heads that share a scale · budget: most document tokens put before a question ·
-    refresh: share of the restored tokens that is evaluated again, in [0, 1]; None: by the latency target ·
-    lazy: whether only the spans a question needs are prefilled · rank: whether passages are chosen by words, by
-    the model's own retrieval heads over stored keys, or by both · streams: cache_type=streaming was given.
+    and, policy=window, the document's first `sinks`; multiples of 128) · block: tokens aimed at in a
+    passage · codec: how stored KV is encoded; None: int4, but f16 where a whole document is attended ·
+    error_bound: largest absolute error of a stored value, others stay f16 · head_group: KV heads that share a
+    scale · budget: most document tokens put before a question · refresh: share of the restored tokens that is
+    evaluated again, in [0, 1]; None: by the latency target · lazy: whether only the spans a question needs
+    are prefilled · rank: whether passages are chosen by words, by the model's own retrieval heads over stored
+    keys, or by both · streams: cache_type=streaming was given.
     """
 
     policy: PolicyName = "window"

@@ -11,7 +11,7 @@ from localctx.errors import UsageError
 from ..options import Files, LaterOptions, OutputOptions, Pages, RunOptions, as_words, with_options
 
 if TYPE_CHECKING:
-    from localctx.session.indexing import Indexed
+    from localctx.session.indexed import Indexed
 
     from ..running import Job
 
@@ -50,7 +50,8 @@ def index(
 def _index(job: Job) -> None:
     """Prefill, and say what was done."""
     from localctx.api import closing_events
-    from localctx.session.indexing import Indexed, index_documents
+    from localctx.session.indexed import Indexed
+    from localctx.session.indexing import index_documents
     from localctx.session.strategy import Choice
 
     from ..gating import check_once

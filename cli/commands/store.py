@@ -38,7 +38,8 @@ class StoreOptions(JsonOptions):
 
         from ..stored import Stored
 
-        return Stored(settings_for({"store": self.store}, self.config).store)
+        settings = settings_for({"store": self.store}, self.config)
+        return Stored(settings.store, settings.store_limit_bytes)
 
 
 def register(app: typer.Typer) -> None:

@@ -37,7 +37,8 @@ from localctx.session.cache import KVModel, opened_cache
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, ignore_progress
 from localctx.session.filling import retrieved
-from localctx.session.indexing import Indexed, IndexedDocument, index_documents
+from localctx.session.indexed import Indexed, IndexedDocument
+from localctx.session.indexing import index_documents
 from localctx.session.opening import index_all
 from localctx.session.placing import decode_placed
 from localctx.session.prompts import document_messages, question_task

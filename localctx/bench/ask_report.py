@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from localctx.bench.repeats import Spread, ratio
-from localctx.session.indexing import IndexedDocument
+from localctx.session.indexed import IndexedDocument
 from localctx.values import ModelInfo
 
 __all__ = ["Asked", "Report"]

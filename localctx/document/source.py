@@ -139,7 +139,12 @@ def open_path(path: str | bytes | os.PathLike[str]) -> Source:
     status = os.fstat(file.fileno())
     try:
         refuse_irregular(status.st_mode, name)  # the name may have been given to something else meanwhile
-    except InputError:
+        if status.st_size == 0 and os.pread(descriptor, 1, 0):
+            raise InputError(
+                f"{name}: the system makes its content up as it is read",
+                "pipe its content in and name the input -",
+            )
+    except (InputError, OSError):
         file.close()
         raise
     return Source(name, extension_of(access), file, access, status.st_size, status.st_mtime_ns)

@@ -51,8 +51,8 @@ def positive_mean(values: Matches) -> tuple[float, ...]:
 
 
 def fused(words: Scores, landmarks: Scores) -> Scores:
-    """Both opinions, alike. Measured: more weight to words helps questions in the text's own words, less helps
-    paraphrased ones; ranks in place of values help neither.
+    """Both opinions, alike. Measured: more weight to words helps questions in the text's own words, less
+    helps paraphrased ones; ranks in place of values help neither.
     """
     return blend([words, landmarks])
 

@@ -10,7 +10,7 @@ from localctx.session.events import Event
 from localctx.session.reading import Reading
 from localctx.session.token_stream import TokenStream
 
-__all__ = ["announce", "minutes", "note_others", "stored_bytes"]
+__all__ = ["announce", "minutes", "note_others", "stored_bytes", "too_much_for_the_store"]
 
 MUCH_BYTES = 5 * 10**9
 MUCH_SECONDS = 600.0
@@ -23,6 +23,18 @@ SHARE_OF_F16 = {
 def stored_bytes(cache: Cache, n_tokens: int, codec: str) -> int:
     """About what so many tokens take on disk."""
     return round(n_tokens * cache.model.info.kv_bytes_per_token * SHARE_OF_F16[codec])
+
+
+def too_much_for_the_store(cache: Cache, n_tokens: int, codec: str) -> str | None:
+    """Why the store could not take the KV of so many tokens, even when empty; None where it can."""
+    store = cache.kept.store
+    size_bytes = stored_bytes(cache, n_tokens, codec)
+    if store is None or size_bytes <= store.limit_bytes:
+        return None
+    return (
+        f"the KV of {n_tokens:,} tokens takes about {size_bytes / 1e9:.3g} GB in {codec}, "
+        f"the store may take {store.limit_bytes / 1e9:.3g} GB"
+    )
 
 
 def minutes(seconds: float) -> str:

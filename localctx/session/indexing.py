@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from localctx.document import Document
 from localctx.errors import NotComposable, UsageError
-from localctx.session.announce import announce, note_others
+from localctx.session.announce import announce, note_others, too_much_for_the_store
 from localctx.session.attending import documents_end, exact_stream, joint_stream
 from localctx.session.cache import Cache, opened_cache
 from localctx.session.encoding import Encoding
 from localctx.session.events import Event, Listener, Notice, Planned, ignore_progress
 from localctx.session.filling import whole
+from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.kept import Kept
 from localctx.session.opening import introduce, read_all, timed
 from localctx.session.prefill import ensure_prefix, prefill_rest
@@ -29,60 +29,14 @@ from localctx.session.strategy import round_n_ctx
 from localctx.session.token_stream import TokenStream
 from localctx.settings import Settings
 from localctx.store import StoreUnusable
-from localctx.values import Message, Model, ModelInfo, Prompt
+from localctx.values import Message, Model, Prompt
 
-__all__ = ["Indexed", "IndexedDocument", "index_documents"]
+__all__ = ["index_documents"]
 
 HINT = "ask serves it by exact attention and by text retrieval"
 NAME_SEPARATOR = " + "
 QUESTION_TOKENS = 64
 """Allowed for a question, when it is judged whether a document will be attended whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedDocument:
-    """What was done for one document, or several that are kept as one. size_bytes: of all its stored KV."""
-
-    source: str
-    tokens_total: int
-    tokens_stored_before: int
-    tokens_evaluated: int
-    tokens_stored: int
-    size_bytes: int
-    seconds: float
-    policy: str
-    codec: str
-
-    @property
-    def tokens_per_s(self) -> float:
-        """Evaluated tokens a second; 0 where there was nothing to do."""
-        return self.tokens_evaluated / self.seconds if self.seconds > 0 else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """The end of `index`. Always the last event."""
-
-    model: ModelInfo
-    documents: tuple[IndexedDocument, ...]
-    warnings: tuple[str, ...] = ()
-    was_cancelled: bool = False
-
-    def to_json(self, more_warnings: Sequence[str] = ()) -> dict[str, Any]:
-        """The object of schema `localctx.index/1` (docs/cli.md)."""
-        rows = [
-            {**asdict(row), "seconds": round(row.seconds, 2), "tokens_per_s": round(row.tokens_per_s, 1)}
-            for row in self.documents
-        ]
-        return {
-            "schema": "localctx.index/1",
-            "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
-            "tokens_total": sum(row.tokens_total for row in self.documents),
-            "tokens_stored": sum(row.tokens_stored for row in self.documents),
-            "tokens_evaluated": sum(row.tokens_evaluated for row in self.documents),
-            "documents": rows,
-            "warnings": list(dict.fromkeys([*more_warnings, *self.warnings])),
-        }
 
 
 def index_documents(
@@ -247,6 +201,7 @@ def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[
     def needed(plan: _Plan) -> int:
         return cache.prefill_n_ctx(plan.stream.policy, plan.stream.n_tokens)
 
+    _raise_too_large(cache, plans)
     largest = max((plan for plan in plans if plan.n_missing), key=needed)
     n_ctx = needed(largest)
     policy = largest.stream.policy
@@ -285,6 +240,15 @@ def _row(cache: Cache, plan: _Plan, n_evaluated: int, seconds: float) -> Indexed
         policy=stream.policy.kind,
         codec=plan.encoding.codec,
     )
+
+
+def _raise_too_large(cache: Cache, plans: Sequence[_Plan]) -> None:
+    """Raises StoreUnusable where the store will not take it all: before the work, not after it."""
+    for codec in {plan.encoding.codec for plan in plans}:
+        n_tokens = sum(plan.stream.n_tokens for plan in plans if plan.encoding.codec == codec)
+        problem = too_much_for_the_store(cache, n_tokens, codec)
+        if problem is not None:
+            raise StoreUnusable(problem, "--store-limit SIZE allows more; --kv lazy=on with ask needs less")
 
 
 def _raise_unwritable(kept: Kept) -> None:

@@ -30,7 +30,14 @@ class Kept:
     `warn` is told, once, that the store is not used. Without a folder everything is kept in memory.
     """
 
-    def __init__(self, folder: Path | None, warn: Callable[[str], None], *, has_store: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        warn: Callable[[str], None],
+        *,
+        has_store: bool = True,
+        limit_bytes: int | None = None,
+    ) -> None:
         self.warn = warn
         self._stack = ExitStack()
         self._memory: dict[bytes, _native.Run] = {}
@@ -40,7 +47,7 @@ class Kept:
         self.failure: StoreUnusable | None = None
         if has_store:
             try:
-                self._store = KVStore.open(folder, warn=warn)
+                self._store = KVStore.open(folder, limit_bytes, warn=warn)
             except StoreUnusable as error:
                 self._give_up(error)
 
@@ -48,7 +55,7 @@ class Kept:
     def of_settings(cls, settings: Settings, warn: Callable[[str], None]) -> Self:
         """With the store that the settings name, or in memory alone."""
         root = settings.store_root
-        return cls(root, warn, has_store=root is not None)
+        return cls(root, warn, has_store=root is not None, limit_bytes=settings.store_limit_bytes)
 
     def close(self) -> None:
         """Let go of what was read, and close the store."""

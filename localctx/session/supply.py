@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from localctx.session.announce import announce, minutes, note_others
+from localctx.session.announce import announce, minutes, note_others, too_much_for_the_store
 from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS
@@ -163,6 +163,10 @@ def _index_now(
             )
             return rate
         encoding = cache.encoding()
+        problem = too_much_for_the_store(cache, run.n_tokens, encoding.codec)
+        if problem is not None and not must:
+            yield run.warn(f"{problem} (--store-limit): only what the question needs is prefilled")
+            return rate
         yield from announce(cache, n_missing, rate, encoding)
         with timed(run.timings, "prefill_ms"):
             for reading, stream in zip(run.readings, eager, strict=True):

@@ -150,3 +150,19 @@ def test_ctrl_c_keeps_what_is_done(localctx: Run, words: list[str], tmp_path: Pa
     assert localctx("store", "verify", *words[2:4]).code == 0
     row = localctx("index", write(tmp_path, text), *words, "--json").json["documents"][0]
     assert 0 < row["tokens_stored_before"] < row["tokens_total"] == row["tokens_stored"]
+
+
+def test_what_the_store_could_not_take_is_refused_before_it_is_prefilled(
+    localctx: Run, words: list[str], tmp_path: Path
+) -> None:
+    book = write(tmp_path, LONG)
+    found = localctx("index", book, *words, "--store-limit", "10k", "--json")
+    assert found.code == 1
+    assert "the store may take 1e-05 GB" in found.json["error"]["message"]
+    assert "--store-limit" in found.json["error"]["hint"]
+    asked = localctx(
+        "ask", book, "-q", "code of gate 7?", *words, "--store-limit", "10k", "--strategy", "stream",
+        "-n", "8", "--json",
+    )  # fmt: skip
+    assert any("only what the question needs is prefilled" in warning for warning in asked.json["warnings"])
+    assert localctx("index", book, *words, "--store-limit", "1G").code == 0

@@ -188,6 +188,33 @@ def test_the_output_file_is_whole_or_not_there(localctx: Run, model: str, tmp_pa
     assert "tokens" not in refused.err  # before anything was read
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_an_answer_that_cannot_be_written_after_all_is_printed(
+    localctx: Run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: list[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("A short text about a river.")
+    out = tmp_path / "out.md"
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("localctx.cli.output_file._replace", full)
+    words = ["summarize", str(tmp_path / "text.txt"), "--model", model, "-o", str(out), *form]
+    result = localctx(*words, "-n", "8")
+    assert (result.code, "cannot write" in result.err) == (1, True), result.err
+    assert not out.exists()
+    if form:
+        assert any("cannot write" in warning for warning in result.json["warnings"])
+    else:
+        assert result.out.strip()
+
+
+def test_a_file_that_the_system_makes_up_is_refused_for_what_it_is(localctx: Run) -> None:
+    result = localctx("chunk", "/proc/self/status")
+    assert (result.code, result.err.count("\n")) == (3, 1)
+    assert "the system makes its content up" in result.err
+
+
 def test_a_million_tokens_of_context_are_refused_before_anything_is_loaded(localctx: Run, model: str) -> None:
     result = localctx("summarize", "-", "--ctx", "1000000", "--model", model, stdin=b"text")
     assert result.code in (1, 2)

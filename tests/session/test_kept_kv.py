@@ -20,7 +20,8 @@ from localctx.errors import NotComposable, UsageError
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
 from localctx.session.events import Listener, Notice, Progress, ignore_progress
-from localctx.session.indexing import Indexed, IndexedDocument, index_documents
+from localctx.session.indexed import Indexed, IndexedDocument
+from localctx.session.indexing import index_documents
 from localctx.session.kept import Kept
 from localctx.settings import Settings
 from localctx.store import KVStore, StoreUnusable

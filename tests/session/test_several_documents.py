@@ -17,7 +17,8 @@ from localctx.document import open_document
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.generation import Generation
 from localctx.session.events import Event, Notice
-from localctx.session.indexing import Indexed, index_documents
+from localctx.session.indexed import Indexed
+from localctx.session.indexing import index_documents
 from localctx.store import KVStore
 from localctx.values import Request
 

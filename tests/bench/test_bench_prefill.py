@@ -17,7 +17,8 @@ from localctx.engine.prefill import chunk_tokens, plan_prefill
 from localctx.errors import NotComposable, UsageError
 from localctx.kv import PrefillPolicy
 from localctx.session.frame import frame_of
-from localctx.session.indexing import Indexed, index_documents
+from localctx.session.indexed import Indexed
+from localctx.session.indexing import index_documents
 from localctx.session.prompts import question_task
 from localctx.settings import Settings
 
