@@ -132,7 +132,7 @@ class Kept:
         """Where the stream's new runs go. Leaving commits them; what the store does not take stays here."""
         with ExitStack() as stack:
             writer = None
-            if self.can_write and self._store is not None:
+            if self._store is not None and self.failure is None:  # one that can only be read says so
                 try:
                     writing = self._store.writing(
                         document, stream.named_ids, is_cancelled=is_cancelled, on_wait=on_wait

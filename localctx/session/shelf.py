@@ -82,6 +82,7 @@ class Shelf:
         facts = [
             self._tokenizer,
             reading.block_size,
+            document.language,
             [(page.number, page.start, page.end, page.label) for page in document.pages],
             [(part.level, part.title, part.start, part.end) for part in document.sections],
         ]
