@@ -48,7 +48,7 @@ class TokenStream:
     @property
     def first_ordinal(self) -> int:
         """The number of the first run among the document's in the store: each offset has its own."""
-        return 0
+        return self.offset // RUN_TOKENS * self.n_runs
 
     @property
     def named_ids(self) -> Sequence[bytes]:

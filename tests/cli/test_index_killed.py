@@ -94,7 +94,7 @@ class Indexing:
     def killed(self, store: Path, n_commits: int, delay_s: float) -> bool:
         """Whether indexing was killed, so long after so many commits of its own."""
         segments = store / "kv" / "segments"
-        wanted = len(list(segments.glob("*.seg"))) + n_commits
+        wanted = len(list(segments.glob("*.seg"))) + n_commits + 1  # the last one may not be entered yet
         process = self.start(store)
         deadline = time.monotonic() + 120
         while process.poll() is None and len(list(segments.glob("*.seg"))) < wanted:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from session.conftest import answer_of, of_kind
 
-from localctx.document import open_document
+from localctx.document import Document, open_document
 from localctx.engine.echo import EchoModel
 from localctx.session import shelf as shelf_module
 from localctx.session.answer import Answer, Timings
@@ -159,7 +159,7 @@ def test_a_document_among_others_is_found_alone(place: Place) -> None:
     assert place.ask(files[1]) == place.ask(files[1], store="off")
 
 
-@pytest.mark.parametrize("change", ["text", "block", "sections", "model", "prompt", "version"])
+@pytest.mark.parametrize("change", ["text", "block", "sections", "language", "model", "prompt", "version"])
 def test_another_text_size_outline_tokenizer_or_version_is_read_anew(
     place: Place, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
@@ -172,6 +172,8 @@ def test_another_text_size_outline_tokenizer_or_version_is_read_anew(
     if change == "sections":
         name = "book.txt"  # the same text without headings
         place.write(TEXT, name)
+    if change == "language":
+        monkeypatch.setattr(Document, "language", property(lambda document: "de"))
     if change == "version":
         monkeypatch.setattr(shelf_module, "SHELF_VERSION", 0)
     if change == "model":
