@@ -1,4 +1,4 @@
-"""The greedy text from stored f16 is that of KV that was never exported, but for tokens that are nearly even."""
+"""Greedy text from stored f16 is that of KV that was never exported, but for tokens that are nearly even."""
 
 from __future__ import annotations
 
