@@ -145,6 +145,8 @@ class Kept:
                 stack.close()
             except StoreUnusable as error:
                 self._give_up_writing(error)
+            if writer is not None:
+                self._memory.update({run_id: _native.Run(data) for run_id, data in writer.untaken.items()})
 
     def _keeper(self, stream: TokenStream, writer: RunWriter | None) -> Keep:
         def keep(number: int, data: bytes) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from localctx.document.cache import full_name
@@ -85,9 +86,19 @@ def prefill_rest(
         n_leading = cache.kept.n_leading(stream.ids, codec)  # another process may have gone on meanwhile
         if n_leading == stream.n_runs:
             return Done(0, 0.0)
-        first = _start_of(stream, n_leading)
-        left = _left_parts(cache, stream, first)
+        first, left = _with_left(stream, _start_of(stream, n_leading), partial(_left_parts, cache, stream))
         return _stream(cache, context, stream, encoding, keep, (first, stream.n_tokens), left)
+
+
+def _with_left(
+    stream: TokenStream, first: int, left_of: Callable[[int], list[KVPart]]
+) -> tuple[int, list[KVPart]]:
+    """Where a prefill begins, and the stored KV left of it; earlier where some of that is damaged."""
+    while True:
+        try:
+            return first, left_of(first)
+        except _Absent as absent:
+            first = _start_of(stream, absent.number)
 
 
 def _start_of(stream: TokenStream, n_leading: int) -> int:
@@ -162,13 +173,8 @@ def prefill_spans(
     n_evaluated, seconds, is_complete = 0, 0.0, True
     with cache.kept.keeping(identity_of(cache, reading, stream), stream) as keep:
         for first, end in spans:
-            cell = stream.cell_of(first)
-            left = (
-                list(_parts(cache, stream, cell, first))
-                if cell - _shift(stream, first) > stream.policy.window
-                else []
-            )
-            done = _stream(cache, context, stream, encoding, keep, (first, end), left)
+            start, left = _with_left(stream, first, partial(_lazy_left_parts, cache, stream))
+            done = _stream(cache, context, stream, encoding, keep, (start, end), left)
             n_evaluated, seconds = n_evaluated + done.n_evaluated, seconds + done.seconds
             is_complete = is_complete and done.is_complete
     return Done(n_evaluated, seconds, is_complete)
@@ -256,12 +262,28 @@ def _left_parts(cache: Cache, stream: TokenStream, first: int) -> list[KVPart]:
     return [*_parts(cache, stream, 0, policy.sinks), *_parts(cache, stream, start, first)]
 
 
+def _lazy_left_parts(cache: Cache, stream: TokenStream, first: int) -> list[KVPart]:
+    """The KV of the span's own cell before token `first`; none where the engine evaluates all of it anew."""
+    cell = stream.cell_of(first)
+    if cell - _shift(stream, first) <= stream.policy.window:
+        return []
+    return list(_parts(cache, stream, cell, first))
+
+
+class _Absent(Exception):
+    """A run that should have been at hand is not: what is stored was damaged or removed meanwhile."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"run {number} is not at hand")
+        self.number = number
+
+
 def _parts(cache: Cache, stream: TokenStream, start: int, end: int) -> Iterator[KVPart]:
-    """Whole runs of [start, end)."""
+    """Whole runs of [start, end). Raises _Absent."""
     numbers = stream.runs_of(start, end)
     cache.kept.load([stream.ids[number] for number in numbers])
     for number in numbers:
         run = cache.kept.run(stream.ids[number])
         if run is None:
-            raise LookupError(f"run {number} is not at hand")
+            raise _Absent(number)
         yield KVPart(run, 0, run.n_tokens, 0)

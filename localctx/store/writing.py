@@ -54,6 +54,8 @@ class RunWriter:
         self._waiting_since = 0.0
         self.failure: StoreUnusable | None = None
         """Why nothing more is taken, once something went wrong."""
+        self.untaken: dict[bytes, bytes | memoryview] = {}
+        """What waited when it went wrong, by run id: encoded runs that are not on disk."""
         self._taken: set[tuple[bytes, str]] = set()
         self._is_entered = False
         self.n_committed = 0
@@ -111,6 +113,7 @@ class RunWriter:
                 self._enter(())
         except StoreUnusable as error:
             self.failure = error
+            self.untaken = {item.run.id: item.data for item in waiting}
             raise
         self.n_committed += len(waiting)
 

@@ -3,7 +3,8 @@
     python as_user.py < JSON
 
 The JSON names the `user` (a number), the `warm` commands, that bring in every module while they can still be
-read, and the `commands`. Prints a list with code, out and err of each command.
+read, and the `commands`; NAME=VALUE before a command's words goes into the environment. Prints a list with
+code, out and err of each command.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ def call(words: list[str]) -> dict[str, Any]:
     """Run one command of the program as typed; both outputs are caught below Python."""
     from localctx.cli.main import run
 
+    while "=" in words[0]:
+        name, value = words[0].split("=", 1)
+        os.environ[name] = value
+        words = words[1:]
     kept = os.dup(1), os.dup(2)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         os.dup2(out.fileno(), 1)

@@ -19,14 +19,15 @@ from typing import Any
 import pytest
 from session.test_kept_kv import LONG, QUESTION, chapters
 
+pytestmark = pytest.mark.slow  # three commands to import everything, and then forty
 AS_USER = Path(__file__).with_name("as_user.py")
 IS_ROOT = os.geteuid() == 0
 NOBODY, SOMEONE = 65534, 12345
 ASK, INDEX = "ask", "index"
 FILES = ("long.md", "short.md")
-STORES = ("off", "closed", "read-only", *(("root's", "private", "someone's") if IS_ROOT else ()))
-"""No store · a folder that cannot be written · a store that can only be read; and what root alone can make:
-one of root's for all to read · one for root alone · one of another user.
+STORES = ("off", "closed", "home", "read-only", *(("root's", "private", "someone's") if IS_ROOT else ()))
+"""No store · a folder that cannot be written · none named, with HOME=/ · a store that can only be read; and
+what root alone can make: one of root's for all to read · one for root alone · one of another user.
 """
 Told = dict[tuple[str, str, str], dict[str, Any]]
 
@@ -49,9 +50,11 @@ class Setting:
     def words(self, command: str, file: str, store: str) -> list[str]:
         if command not in (ASK, INDEX):
             return ["store", command, "--store", self.root(store), *(["--all"] if command == "rm" else [])]
+        place = ["HOME=/", "XDG_CACHE_HOME="] if store == "home" else []
+        named = ["--store", self.root(store)] if store != "home" else []
         words = [
-            command, str(self.folder / file), "-m", str(self.folder / "tiny.gguf"), "-t", "1",
-            "--store", self.root(store), "--strategy", "stream", "--kv", "refresh=0,codec=f16,lazy=off",
+            *place, command, str(self.folder / file), "-m", str(self.folder / "tiny.gguf"), "-t", "1", *named,
+            "--strategy", "stream", "--kv", "refresh=0,codec=f16,lazy=off",
         ]  # fmt: skip
         return [*words, "-q", QUESTION, "-n", "12", "--json"] if command == ASK else words
 
@@ -63,7 +66,7 @@ class Setting:
             "private": (0, 0o700, 0o600),
             "someone's": (SOMEONE, 0o755, 0o644),
         }
-        for name in STORES[2:]:
+        for name in STORES[3:]:
             user, folders, files = modes[name]
             place = self.folder / name
             place.mkdir(mode=0o755)
@@ -94,7 +97,7 @@ def tell(setting: Setting) -> Told:
     run(warm, [])
     setting.make_stores()
     kinds = list(itertools.product((ASK, INDEX), FILES, STORES))
-    kinds += itertools.product(("ls", "verify", "gc", "rm"), ("",), STORES[2:])
+    kinds += itertools.product(("ls", "verify", "gc", "rm"), ("",), STORES[3:])
     before = setting.files()
     results = run([*warm, setting.words(ASK, "short.md", "off")], [setting.words(*kind) for kind in kinds])
     assert setting.files() == before  # nothing was written or touched, whatever was asked
@@ -128,7 +131,7 @@ def about_the_store(found: dict[str, Any]) -> list[str]:
     return [warning for warning in found["warnings"] if "store" in warning or "kept" in warning]
 
 
-@pytest.mark.parametrize("store", STORES[2:4])
+@pytest.mark.parametrize("store", STORES[3:5])
 def test_what_can_only_be_read_is_restored_from(told: Told, store: str) -> None:
     found = answer(told, "long.md", store)
     assert found["tokens"]["evaluated"] < 200 < found["coverage"]["tokens_read"]
@@ -138,7 +141,12 @@ def test_what_can_only_be_read_is_restored_from(told: Told, store: str) -> None:
 
 @pytest.mark.parametrize("store", STORES[1:])
 def test_without_a_place_to_keep_it_the_answer_comes_with_one_warning(told: Told, store: str) -> None:
-    said = {"closed": "permission denied", "private": "permission denied", "someone's": "is not a folder of"}
+    said = {
+        "closed": "permission denied",
+        "home": "permission denied",
+        "private": "permission denied",
+        "someone's": "is not a folder of",
+    }
     found = answer(told, "short.md", store)
     (warning,) = about_the_store(found)
     assert said.get(store, "can only be read") in warning
@@ -148,7 +156,7 @@ def test_without_a_place_to_keep_it_the_answer_comes_with_one_warning(told: Told
     assert found["coverage"]["tokens_read"] == found["coverage"]["tokens_total"]
 
 
-@pytest.mark.parametrize("store", ["closed", *STORES[4:]])
+@pytest.mark.parametrize("store", ["closed", "home", *STORES[5:]])
 def test_another_s_kv_is_not_read(told: Told, store: str) -> None:
     found, wanted = answer(told, "long.md", store), answer(told, "long.md", "off")
     assert (found["answer"], found["tokens"]) == (wanted["answer"], wanted["tokens"])
@@ -173,7 +181,7 @@ def test_index_refuses_in_one_line(told: Told, file: str, store: str) -> None:
 def test_the_commands_of_the_store_say_what_they_may_not_do(
     told: Told, command: str, codes: tuple[int, ...]
 ) -> None:
-    for store, code in zip(STORES[2:], codes, strict=False):
+    for store, code in zip(STORES[3:], codes, strict=False):
         result = told[command, "", store]
         assert (store, result["code"]) == (store, code)
         assert (result["err"].count("\n"), bool(result["out"])) == ((1, False) if code else (0, True))

@@ -17,7 +17,6 @@ from typing import Any
 
 import gguf
 import pytest
-from engine import gguf_bytes as gb
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from session.test_kept_kv import QUESTION, chapters
 
@@ -95,7 +94,8 @@ def test_a_restore_counts_by_what_is_not_evaluated(desk: Desk) -> None:
 
 def test_only_kv_is_stored(desk: Desk) -> None:
     """No logits: the bytes are those of the KV."""
-    (document,) = desk.localctx("store", "ls", "--store", str(desk.store), "--json").json["documents"]  # type: ignore[misc]  # set
+    assert desk.localctx is not None
+    (document,) = desk.localctx("store", "ls", "--store", str(desk.store), "--json").json["documents"]
     kv_bytes = document["tokens_total"] * 2 * 2 * 2 * 16 * 2  # layers, K and V, KV heads, head size, f16
     assert kv_bytes <= document["size_bytes"] < 1.05 * kv_bytes
 
@@ -114,7 +114,7 @@ def test_a_context_of_another_size_restores_the_same(desk: Desk, more: tuple[str
     [
         ("codec=int8", "another codec"),
         ("codec=f16,window=256", "window 1,4"),
-        ("policy=independent", "window"),
+        ("policy=independent", "policy window"),
     ],
 )
 def test_other_settings_are_a_miss_that_is_said(desk: Desk, kv: str, said: str) -> None:
@@ -164,19 +164,22 @@ HARMS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("harm", HARMS)
 def test_damage_costs_time_and_not_the_answer(desk: Desk, what: str, harm: str) -> None:
     wanted = desk.run("ask")["answer"]
+    evaluated = desk.run("ask", "", "codec=f16,refresh=100")["answer"]
     kv = desk.store / "kv"
     paths = list((kv / "segments").glob("*.seg")) if what == "segments" else [kv / "catalogue.sqlite3"]
     assert paths
     for path in paths:
         HARMS[harm](path)
-    found = desk.run("ask", "", f"{F16},lazy=auto")
-    assert found["answer"] == wanted
-    if what == "segments" and found["tokens"]["evaluated"] > 200:
-        assert [warning for warning in found["warnings"] if "stored KV" in warning]
-    again = desk.run("ask")
-    assert again["answer"] == wanted
+    first = desk.run("ask")
+    assert first["answer"] in (wanted, evaluated)  # what is damaged is evaluated where it stands
+    if first["tokens"]["evaluated"] > 200 and what == "segments":
+        assert len([warning for warning in first["warnings"] if "stored KV" in warning]) >= 1
+    again = [desk.run("ask") for _ in range(2)]
+    assert [answer["answer"] for answer in again] == [wanted] * 2
     if what == "segments":
-        assert again["tokens"]["evaluated"] < 200  # what was damaged was computed once more
+        assert again[1]["tokens"]["evaluated"] < 200  # it was computed once more, and kept
+        assert desk.localctx is not None
+        assert desk.localctx("store", "verify", "--repair", "--store", str(desk.store)).code == 0
         assert desk.verify()
 
 
@@ -187,16 +190,13 @@ def test_damage_costs_time_and_not_the_answer(desk: Desk, what: str, harm: str) 
 def test_a_cache_folder_that_cannot_be(desk: Desk, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = desk.run("ask")["answer"]
     monkeypatch.setenv("XDG_CACHE_HOME", place)
-    desk.file.write_bytes(desk.file.read_text("utf-8").encode("utf-16"))  # its conversion is not kept either
-    words = desk.words("ask", "x", f"{F16},lazy=off")
-    at = words.index("--store")
-    del words[at : at + 2]
     assert desk.localctx is not None
-    result = desk.localctx(*words)
-    assert (result.code, result.json["coverage"]["tokens_read"] > 2000) == (0, True)
-    assert len([w for w in result.json["warnings"] if "what is computed now is not kept" in w]) == 1
-    assert result.json["answer"] == wanted or desk.file.suffix == ".md"
-    refused = desk.localctx("index", *words[1:-5], *words[-1:])
+    words = (desk.words(command, "NONE", f"{F16},lazy=off") for command in ("ask", "index"))
+    asked, refused = (
+        desk.localctx(*(word for word in command if word not in ("--store", "NONE"))) for command in words
+    )
+    assert (asked.code, asked.json["answer"]) == (0, wanted)
+    assert len([w for w in asked.json["warnings"] if "what is computed now is not kept" in w]) == 1
     assert (refused.code, refused.json["error"]["type"]) == (1, "StoreUnusable")
 
 
@@ -211,7 +211,7 @@ def files_at_most(n_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("kilobytes", [1, 20, 60, 100, 200, 400])
+@pytest.mark.parametrize("kilobytes", [20, 60, 100, 200, 400])
 def test_without_space_there_is_an_answer_and_with_space_it_goes_on(desk: Desk, kilobytes: int) -> None:
     wanted = desk.run("ask")["answer"]
     desk.store = desk.folder / "new"
@@ -232,23 +232,25 @@ def test_without_space_there_is_an_answer_and_with_space_it_goes_on(desk: Desk, 
     assert desk.verify()
 
 
-def test_a_context_beyond_memory_is_one_line_before_anything_is_loaded(desk: Desk) -> None:
-    """A model of a million tokens whose weights are not even in the file."""
+@pytest.mark.slow
+def test_a_context_beyond_memory_is_one_line(desk: Desk) -> None:
+    """A model that takes a million tokens, and a process that may have 4 GB."""
     desk.model = desk.folder / "long.gguf"
-    desk.model.write_bytes(gb.llama(**{"llama.context_length": 1 << 20}))
-    words = ["ask", str(desk.file), "-q", "?", "-m", str(desk.model), "--ctx", "1000000"]
-    done = subprocess.run(
-        ["bash", "-c", 'ulimit -v 4000000; exec "$@"', "bash", *program(words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    write_tiny_gguf(desk.model, bpe_vocabulary(), n_ctx_train=1 << 20, n_layer=32)
+    words = ["ask", str(desk.file), "-q", "?", "-m", str(desk.model), "--store", "off"]
+    limited = ["bash", "-c", 'ulimit -v 4000000; exec "$@"', "bash"]
+    refused, served = (
+        subprocess.run(
+            [*limited, *program([*words, *more])], capture_output=True, text=True, timeout=120, check=False
+        )
+        for more in (("--ctx", "1000000"), ("-n", "4"))
     )
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("localctx: ")]
+    assert (refused.returncode, refused.stdout) == (1, "")
+    (line,) = [line for line in refused.stderr.splitlines() if line.startswith("localctx: ")]
     assert "KV cache" in line
     assert "--ctx" in line
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in refused.stderr
+    assert (served.returncode, bool(served.stdout)) == (0, True), served.stderr  # no such context unasked
 
 
 # --- several processes -------------------------------------------------------------------------------
@@ -256,28 +258,28 @@ def test_a_context_beyond_memory_is_one_line_before_anything_is_loaded(desk: Des
 
 @pytest.mark.slow
 def test_eight_on_a_cold_store_that_is_cleared_meanwhile(desk: Desk) -> None:
-    wanted = {
-        command: desk.run(command, "off", f"{F16},lazy=off")["answer"] for command in ("ask", "summarize")
-    }
+    kv, commands = f"{F16},lazy=off", ("ask", "summarize") * 4
+    desk.file.write_bytes(desk.file.read_text("utf-8").encode("utf-16"))  # its conversion is kept as well
+
+    def words(command: str, store: str = "") -> list[str]:
+        found = desk.words(command, store, kv)
+        return [{"stream": "auto"}.get(word, word) for word in found] if command == "summarize" else found
+
+    assert desk.localctx is not None
+    wanted = {command: desk.localctx(*words(command, "off")).json["answer"] for command in commands[:2]}
     desk.store = desk.folder / "cold"
     running = [
-        subprocess.Popen(
-            program(desk.words(command, "", f"{F16},lazy=off")),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command in ("ask", "summarize") * 4
+        subprocess.Popen(program(words(command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in commands
     ]
-    assert desk.localctx is not None
     n_cleared = 0
     while any(process.poll() is None for process in running):
-        for words in (["gc"], ["rm", "--all"], ["ls"]):
-            assert desk.localctx("store", *words, "--store", str(desk.store)).code == 0
+        for tidy in (["gc"], ["rm", "--all"], ["ls"]):
+            assert desk.localctx("store", *tidy, "--store", str(desk.store)).code == 0
             n_cleared += 1
         time.sleep(0.05)
     assert n_cleared > 3
-    for command, process in zip(("ask", "summarize") * 4, running, strict=True):
+    for command, process in zip(commands, running, strict=True):
         out, err = process.communicate()
         assert process.returncode == 0, err
         assert "locked" not in err
