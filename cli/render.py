@@ -9,6 +9,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from localctx.byte_sizes import format_bytes
 from localctx.session.events import (
     Event,
     Finished,
@@ -36,15 +37,6 @@ __all__ = ["Reporter", "print_facts", "print_finding", "print_model"]
 
 OUTLINE_LINES = 12
 LONG_TOKENS = 100_000
-
-
-def size(n_bytes: float) -> str:
-    """A size for people: 93.8 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} TB"
 
 
 class Reporter:
@@ -239,7 +231,7 @@ def print_finding(finding: Finding) -> None:
 def print_model(row: ListedModel) -> None:
     """One line of `models ls`."""
     about = row.manifest.title if row.manifest else "not known to localctx"
-    where = f"{size(row.size_bytes or 0)}  {row.path}" if row.path else "not installed"
+    where = f"{format_bytes(row.size_bytes or 0)}  {row.path}" if row.path else "not installed"
     print_line(f"{row.name:<22} {about}\n{'':<22} {where}")
 
 

@@ -12,14 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from localctx.byte_sizes import format_bytes
 from localctx.document.cache import CacheUnusable, KeptText, TextCache, full_name
 from localctx.errors import LocalctxError, UsageError
 from localctx.private_files import default_root
 from localctx.store import GcReport, KVStore, StoredDocument, StoreUnusable
 from localctx.store.derived import DerivedFiles
 from localctx.store.errors import StoreBusy
+from localctx.store.folder import can_only_be_read
 
-from .render import size
 from .stored_view import facts_of_document, facts_of_text
 from .terminal import note
 
@@ -163,6 +164,8 @@ class Stored:
 
     def remove_all(self) -> tuple[int, int, int]:
         """Remove everything, also a store of another version, a damaged one, or one on a full disk."""
+        if self._kv is not None and can_only_be_read(self._kv.folder):  # not so on a full disk
+            self._kv.check_writable()
         n_documents, n_texts = 0, len(self.texts)
         freed_bytes = 0
         try:
@@ -200,15 +203,15 @@ class Stored:
     def total(self) -> str:
         """The last line of a list."""
         texts, indexes = self.texts, self.indexes
-        words = f"{len(texts):,} converted texts, {size(sum(text.size_bytes for text in texts))}"
+        words = f"{len(texts):,} converted texts, {format_bytes(sum(text.size_bytes for text in texts))}"
         if indexes:
-            words += f"; words of {len(indexes):,} texts indexed, {size(sum(indexes.values()))}"
+            words += f"; words of {len(indexes):,} texts indexed, {format_bytes(sum(indexes.values()))}"
         if self._kv is None:
             return f"no KV is stored; {words}; in {self.root}"
         only = ", can only be read" if self._kv.is_read_only else ""
         return (
-            f"{len(self.documents):,} documents with KV, {size(self._kv.size_bytes)} of at most "
-            f"{size(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
+            f"{len(self.documents):,} documents with KV, {format_bytes(self._kv.size_bytes)} of at most "
+            f"{format_bytes(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
         )
 
 

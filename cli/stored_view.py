@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from localctx.byte_sizes import format_bytes
 from localctx.document.cache import KeptText
 from localctx.store import StoredDocument
-
-from .render import size
 
 __all__ = ["facts_of_document", "facts_of_text", "line_of_document", "line_of_text", "time_text"]
 
@@ -19,6 +18,7 @@ SHOWN_KEY = 10
 def facts_of_document(document: StoredDocument) -> dict[str, Any]:
     """A document with KV for a program."""
     identity = document.identity
+    is_state = identity.is_state and document.size_bytes > 0
     return {
         "key": document.key,
         "name": identity.name,
@@ -30,10 +30,10 @@ def facts_of_document(document: StoredDocument) -> dict[str, Any]:
         "window": identity.policy.window if identity.policy.kind in ("window", "lazy") else None,
         "text_hash": identity.text_hash,
         "tokens_total": identity.n_tokens,
-        "tokens_stored": document.n_tokens_stored,
-        "share_stored": round(document.share_stored, 4),
+        "tokens_stored": identity.n_tokens if is_state else document.n_tokens_stored,
+        "share_stored": 1.0 if is_state else round(document.share_stored, 4),
         "runs": document.n_runs,
-        "codecs": list(document.codecs),
+        "codecs": ["state"] if is_state else list(document.codecs),
         "size_bytes": document.size_bytes,
         "created": document.created,
         "last_used": document.last_used,
@@ -58,9 +58,12 @@ def line_of_document(document: StoredDocument) -> str:
     policy = identity.policy.kind + (
         f" {identity.policy.window:,}" if identity.policy.kind == "window" else ""
     )
+    size = format_bytes(document.size_bytes)
+    kept = f"{document.share_stored:.0%} stored, {size} {'+'.join(document.codecs)}"
+    if identity.is_state:
+        kept = f"{size} of state" if document.size_bytes else "nothing stored"
     return (
-        f"{document.key[:SHOWN_KEY]}  {place_of(document)}  {identity.n_tokens:,} tokens, "
-        f"{document.share_stored:.0%} stored, {size(document.size_bytes)} {'+'.join(document.codecs)}  "
+        f"{document.key[:SHOWN_KEY]}  {place_of(document)}  {identity.n_tokens:,} tokens, {kept}  "
         f"{identity.model or identity.space.model[:SHOWN_KEY]}, {policy}  {time_text(document.last_used)}"
     )
 
@@ -74,7 +77,7 @@ def place_of(document: StoredDocument) -> str:
 def line_of_text(text: KeptText) -> str:
     """A converted text in a list."""
     name = text.path or "(unknown name)"
-    what = f"text of {text.format}, {size(text.size_bytes)}"
+    what = f"text of {text.format}, {format_bytes(text.size_bytes)}"
     return f"{text.key[:SHOWN_KEY]}  {name}  {what}  {time_text(text.last_used)}"
 
 

@@ -78,7 +78,8 @@ def _index(job: Job) -> None:
 
 def _print(done: Indexed) -> None:
     """A line a document."""
-    from ..render import size
+    from localctx.byte_sizes import format_bytes
+
     from ..terminal import print_line
 
     for row in done.documents:
@@ -86,7 +87,7 @@ def _print(done: Indexed) -> None:
         print_line(
             f"{row.source}: {row.tokens_stored:,} of {row.tokens_total:,} tokens stored "
             f"({row.tokens_stored_before:,} before, {row.tokens_evaluated:,} evaluated{rate}), "
-            f"{size(row.size_bytes)} as {row.codec}, policy {row.policy}"
+            f"{format_bytes(row.size_bytes)} as {row.codec}, policy {row.policy}"
         )
 
 

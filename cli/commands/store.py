@@ -220,6 +220,6 @@ def _line(text: str) -> None:
 
 
 def _size(n_bytes: int) -> str:
-    from ..render import size
+    from localctx.byte_sizes import format_bytes
 
-    return size(n_bytes)
+    return format_bytes(n_bytes)

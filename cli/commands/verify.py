@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -53,7 +53,6 @@ def verify(
         if not isinstance(model, GateModel):
             raise UsageError("this backend keeps no KV", "a GGUF model")
         report, heads = _measured(model, settings, QUICK if quick else FULL, text, output)
-    _keep(report, heads, settings)
     if output.json:
         print_json({**report.to_json(), "retrieval_heads": None if heads is None else heads.to_json()})
     else:
@@ -65,8 +64,12 @@ def verify(
 def _measured(
     model: GateModel, settings: Settings, gate: Gate, text: str | None, output: QuietOptions
 ) -> tuple[Report, HeadReport | None]:
-    """The gate's report and, from the long look, the retrieval heads; with progress on a terminal."""
+    """The gate's report and, from the long look, the retrieval heads; with progress on a terminal. Each is
+    kept as soon as it is there.
+    """
     from localctx.api import open_document_for
+    from localctx.session.landmarks import HEADS_FACT
+    from localctx.session.verdicts import VERDICT_FACT
     from localctx.verify.gate import probe_text, run_gate
 
     from ..terminal import note, silent
@@ -82,12 +85,16 @@ def _measured(
         say(f"{what}: {done} of {total}")
 
     report = run_gate(model, gate, prose, tell)
-    return report, _heads(model, prose, tell) if gate.n_documents and report.refusal is None else None
+    _keep(settings, report.fingerprint, VERDICT_FACT, report.verdict)
+    heads = _heads(model, prose, tell) if gate.n_documents and report.refusal is None else None
+    if heads is not None and heads.heads:  # none found leaves those that came with the model
+        _keep(settings, report.fingerprint, HEADS_FACT, heads.fact)
+    return report, heads
 
 
 def _heads(model: GateModel, prose: str, tell: Callable[[str, int, int], None]) -> HeadReport | None:
     """The model's retrieval heads; None where they cannot be looked for."""
-    from localctx.errors import NotComposable
+    from localctx.errors import ModelError
     from localctx.verify.heads import HeadModel, find_heads
 
     from ..terminal import note
@@ -96,15 +103,13 @@ def _heads(model: GateModel, prose: str, tell: Callable[[str, int, int], None]) 
         return None
     try:
         return find_heads(model, prose, tell=tell)
-    except (NotComposable, ValueError) as error:
+    except (ModelError, ValueError) as error:
         note(f"warning: retrieval heads were not looked for: {error}")
         return None
 
 
-def _keep(report: Report, heads: HeadReport | None, settings: Settings) -> None:
-    """Put the verdict and the heads into the store; without one they are only shown."""
-    from localctx.session.landmarks import HEADS_FACT
-    from localctx.session.verdicts import VERDICT_FACT
+def _keep(settings: Settings, fingerprint: str, name: str, fact: dict[str, Any]) -> None:
+    """Put what was found out about the model into the store; without one it is only shown."""
     from localctx.store import KVStore, StoreUnusable
 
     from ..terminal import note
@@ -114,11 +119,9 @@ def _keep(report: Report, heads: HeadReport | None, settings: Settings) -> None:
         return
     try:
         with KVStore.open(root) as store:
-            store.set_model_fact(report.fingerprint, VERDICT_FACT, report.verdict)
-            if heads is not None:
-                store.set_model_fact(report.fingerprint, HEADS_FACT, heads.fact)
+            store.set_model_fact(fingerprint, name, fact)
     except StoreUnusable as error:
-        note(f"warning: {error.message}; the verdict is not kept")
+        note(f"warning: {error.message}; what was measured is not kept")
 
 
 def _print(report: Report) -> None:
@@ -155,4 +158,5 @@ def _print_heads(heads: HeadReport) -> None:
         asked, paraphrased = (f"{found[0]:.0%} / {found[1]:.0%}" for found in by_kind.values())
         print_line(f"{name + ', first / first 4':<28}{asked:>20}{paraphrased:>14}")
     names = " ".join(f"{layer}.{head}" for layer, head in heads.heads)
-    print_line(f"retrieval heads: {names or 'none'}, {heads.bytes_per_token} bytes a token")
+    found = f"retrieval heads: {names}, {heads.bytes_per_token} bytes a token"
+    print_line(found if names else "no retrieval heads were found")

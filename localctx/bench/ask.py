@@ -210,18 +210,21 @@ class _Asker:
             placed = _result(streamed(cache, self._index, question, room))
             layouts: list[Layout] = []
 
-            def arrange(context: KVContext) -> Layout:
-                layouts.append(placed.arrange(context))
-                return layouts[-1]
+            def arrange(context: KVContext) -> Layout | None:
+                layout = placed.arrange(context)
+                layouts.extend(() if layout is None else (layout,))
+                return layout
 
             n_ctx = self._n_ctx(placed.n_tokens + len(cache.frame.suffix), n_answer)
             decoded = _result(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
+            _raise_cancelled(decoded)
             prompt = cache.frame.prompt(layouts[-1].tokens[len(cache.prefix) :])
         self._prompts[question] = prompt
         return _timed(run, decoded, len(prompt.tokens))
 
     def _re_prefilled(self, question: str) -> _Timed:
-        return self._plain(self._new_run(), self._prompts[question], self._sizes(question)[1])
+        _, n_answer = self._sizes(question)
+        return self._plain(self._new_run(), self._prompts[question], n_answer)
 
     def _retrieved(self, question: str) -> _Timed:
         room, n_answer = self._sizes(question)
@@ -249,9 +252,14 @@ def _link_segments(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
+def _raise_cancelled(decoded: Decoded) -> None:
+    """Raises Interrupted."""
     if decoded.finish_reason == "cancelled":
         raise Interrupted("interrupted")
+
+
+def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
+    _raise_cancelled(decoded)
     n_evaluated = run.n_evaluated + decoded.n_evaluated
     return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt)
 

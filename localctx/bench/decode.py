@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from localctx._native import State
@@ -23,7 +24,7 @@ from localctx.bench.repeats import check_repeats, in_turns
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.llama import LlamaModel
 from localctx.engine.llama_context import LlamaContext
-from localctx.engine.state_files import load_state_file, retyped_context, save_state_file
+from localctx.engine.state_files import retyped_context
 from localctx.engine.stepping import step_seconds
 from localctx.errors import Interrupted, ModelError, UsageError
 from localctx.kv import KVChunk, KVPart
@@ -42,6 +43,8 @@ CODECS = ("f16", "int8", "int4")
 KV_TYPES = ("f16", "q8_0", "q4_0")
 
 Say = Callable[[str], None]
+Act = Callable[[str], tuple[float, int]]
+"""Keeps or loads in a codec or KV type; seconds and bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def _contexts(model: LlamaModel, n_ctx: int, tokens: list[int], say: Say) -> Ite
 
         def opened(context: LlamaContext) -> LlamaContext:
             stack.callback(context.close)
-            say(f"evaluating {len(tokens):,} tokens, KV type {context._model.options.type_k}")
+            say(f"evaluating {len(tokens):,} tokens, KV type {context.kv_types[0]}")
             if context.snapshot(tokens) is None:
                 raise Interrupted("interrupted")
             return context
@@ -184,7 +187,7 @@ class _Keeper:
     def save_file(self, kv_type: str) -> tuple[float, int]:
         """llama_state_seq_save_file(), and the file forced to the disk as a store's are."""
         path, started = self._file(kv_type), time.perf_counter()
-        n_bytes = save_state_file(self._typed(kv_type), path, self._tokens)
+        n_bytes = self._typed(kv_type).save_file(path, self._tokens)
         with path.open("rb") as file:
             os.fsync(file.fileno())
         return time.perf_counter() - started, n_bytes
@@ -192,7 +195,7 @@ class _Keeper:
     def load_file(self, kv_type: str) -> tuple[float, int]:
         """llama_state_seq_load_file()."""
         path, started = self._file(kv_type), time.perf_counter()
-        load_state_file(self._typed(kv_type), path, self._tokens)
+        self._typed(kv_type).load_file(path, self._tokens)
         return time.perf_counter() - started, 0
 
     def _file(self, kv_type: str) -> Path:
@@ -214,15 +217,11 @@ def _keep(kept: _Keeper, n_repeats: int) -> tuple[Keeping, ...]:
     there = [name for name, context in kept.contexts.typed.items() if not isinstance(context, str)]
     ways = [("store", codec) for codec in CODECS] + [("llama.cpp", kv_type) for kv_type in there]
 
-    def done(verb: str) -> Mapping[tuple[str, str], list[tuple[float, int]]]:
-        def act(way: tuple[str, str]) -> Callable[[], tuple[float, int]]:
-            by, form = way
-            work = getattr(kept, f"{verb}_{'store' if by == 'store' else 'file'}")
-            return lambda: work(form)
+    def done(by_store: Act, by_file: Act) -> Mapping[tuple[str, str], list[tuple[float, int]]]:
+        acts = {"store": by_store, "llama.cpp": by_file}
+        return in_turns({(by, form): partial(acts[by], form) for by, form in ways}, n_repeats)
 
-        return in_turns({way: act(way) for way in ways}, n_repeats)
-
-    saved, loaded = done("save"), done("load")
+    saved, loaded = done(kept.save_store, kept.save_file), done(kept.load_store, kept.load_file)
     rows = [
         Keeping(
             by,

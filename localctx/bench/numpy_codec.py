@@ -19,7 +19,6 @@ F16: TypeAlias = NDArray[np.float16]
 F32: TypeAlias = NDArray[np.float32]
 U8: TypeAlias = NDArray[np.uint8]
 BITS = {"f16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8, "int8": 8, "int4": 4, "int3": 3, "int2": 2}
-GROUP_TOKENS = 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from localctx.values import Page, Section
 __all__ = [
     "CONVERTER_VERSION",
     "MAX_BYTES",
+    "NOT_KEPT",
     "CacheFolder",
     "CacheUnusable",
     "KeptText",
@@ -52,15 +53,15 @@ CONVERTER_VERSION = 2
 MAX_BYTES = 2 << 30
 """Size of all entries together beyond which the least recently used are removed."""
 STALE_SECONDS = 24 * 3600.0
+NOT_KEPT = "the text is not kept for the next run"
 TEXT_NAME, META_NAME, TEMPORARY_PREFIX = "text.utf8", "meta.json", "tmp-"
-
 CacheFolder: TypeAlias = Path | Literal["default"] | None
 Entry: TypeAlias = tuple[TextFile, Layout, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """An entry as it is listed. path: of the input, as full_name() gives it, "" where it is not known ·
+    """An entry as it is listed. path: of the input, as full_name() gives it, "" where not known ·
     content_hash: of the text · size_bytes: on disk · last_used: seconds since 1970.
     """
 
@@ -247,7 +248,8 @@ def unusable_on_os_error() -> Iterator[None]:
 def full_name(name: str) -> str:
     """Where the input of a shown name lies, links followed, shown too; "" for what is no file: a stream."""
     place = "/dev/" if name == "-" else os.path.realpath(name)
-    return "" if place.startswith(("/dev/", "/proc/")) else display_name(place)
+    is_gone = not (os.path.exists(place) or place.startswith(("/dev/", "/proc/")))  # noqa: PTH110  # any name
+    return display_name(place) if is_gone or os.path.isfile(place) else ""  # noqa: PTH113  # any name
 
 
 def write_meta(path: Path, layout: Layout, facts: dict[str, str], scan: TextScan, place: str) -> None:

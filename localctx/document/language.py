@@ -34,11 +34,16 @@ def language_of(text: TextSource) -> str | None:
 
 
 def language_of_sample(sample: str) -> str | None:
-    """The same for a text that is at hand; its beginning decides."""
+    """The same for a text that is at hand; its beginning decides. None also where the language library cannot
+    unpack its model: it does so in a temporary file, and a full disk costs no answer.
+    """
     sample = sample[: N_SAMPLES * SAMPLE_CHARACTERS]
     if sum(map(str.isalpha, sample)) < MIN_LETTERS:
         return None
-    code = _classify(sample)
+    try:
+        code = _classify(sample)
+    except OSError:
+        return None
     return None if code == NO_LANGUAGE else code
 
 

@@ -14,6 +14,7 @@ import xxhash
 
 from localctx.document.cache import (
     CONVERTER_VERSION,
+    NOT_KEPT,
     CacheFolder,
     CacheUnusable,
     Entry,
@@ -116,7 +117,7 @@ class Reading:
             try:
                 return self.cached(TextCache(folder))
             except CacheUnusable as error:
-                warning = f"the text is not kept for the next run: the cache cannot be written ({error})"
+                warning = f"{NOT_KEPT}: the cache cannot be written ({error})"
         return self.temporary(warning)
 
     def in_place(self, sniffed: Sniffed) -> Document | None:

@@ -16,7 +16,7 @@ from localctx._native import Rope, State
 from localctx.engine.batch_context import Stopped
 from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
-from localctx.engine.prefill import chunk_tokens, plan_prefill, unit_groups
+from localctx.engine.prefill import Plan, chunk_tokens, plan_prefill, unit_groups
 from localctx.engine.rope import RopeTable
 from localctx.engine.streaming import Delivery, rows_of, stream_steps, stream_units
 from localctx.engine.working_set import WorkingSet, composed
@@ -87,21 +87,18 @@ class LlamaKVContext(LlamaContext):
         """
         if first >= len(tokens):
             return 0
-        n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx, self._model.n_batch)
-        wanted = np.array(tokens, np.int32)
+        n_batch, wanted = self._model.n_batch, np.array(tokens, np.int32)
+        n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx, n_batch)
         deliver = Delivery(on_chunk, self.rope_table, len(tokens) - first, on_progress)
         work: Callable[[WorkingSet], None]
         if policy.kind == "independent":
-            most = min(n_chunk, self._model.n_batch)
-            groups = list(unit_groups(units, len(tokens), first, most, len(self._spares)))
+            groups = list(unit_groups(units, len(tokens), first, min(n_chunk, n_batch), len(self._spares)))
             work = partial(stream_units, tokens=wanted, groups=groups, n_chunk=n_chunk, deliver=deliver)
         else:
-            n_left = sum(part.n_tokens for part in left)
-            n_positions = self.n_positions - len(prefix)
+            n_left, n_positions = sum(part.n_tokens for part in left), self.n_positions - len(prefix)
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
-            sinks = rows_of(left, 0, plan.n_sinks if plan.left_from >= plan.n_sinks else 0)
-            parts = [*sinks, *rows_of(left, n_left - (first - plan.left_from))]
-            work = partial(stream_steps, tokens=wanted, plan=plan, left=parts, deliver=deliver)
+            kept = _attended(left, plan, first)
+            work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver)
         with self._emptied():
             working = WorkingSet(self.cells, self, self.rope_table, self.like, self._spares)
             with suppress(Stopped):  # what was complete is delivered
@@ -154,6 +151,13 @@ class LlamaKVContext(LlamaContext):
                 return State(self.cells.export(spare))
             finally:
                 self.cells.drop(spare)
+
+
+def _attended(left: Sequence[KVPart], plan: Plan, first: int) -> list[KVPart]:
+    """What of the KV before token `first` the plan begins with: the sinks, and the tokens next to it."""
+    n_left = sum(part.n_tokens for part in left)
+    sinks = rows_of(left, 0, plan.n_sinks if plan.left_from >= plan.n_sinks else 0)
+    return [*sinks, *rows_of(left, n_left - (first - plan.left_from))]
 
 
 def _gaps(parts: Sequence[KVPart], n_tokens: int) -> list[tuple[int, int]]:

@@ -50,9 +50,6 @@ __all__ = ["LlamaModel", "build_info", "find_devices", "open_model"]
 _N_BATCH_CPU, _N_BATCH_GPU = 512, 1024
 
 
-# --- the library: log, devices ----------------------------------------------------------------------
-
-
 @cache
 def _start_library() -> None:
     """Initialise the backends once."""
@@ -76,9 +73,6 @@ def build_info() -> dict[str, object]:
         "n_threads": usable_cpus(),
         **build_facts(lib, libggml),
     }
-
-
-# --- the model ----------------------------------------------------------------------------------------
 
 
 def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:

@@ -5,9 +5,11 @@ A context holds its model, which closes it first. What needs KV that can be cut 
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -23,12 +25,12 @@ from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.new_context import ContextSizes, ModelHandle, freed_on_error, new_context, rope_in_force
 from localctx.engine.schedule import Scheduler, Slice
 from localctx.engine.thinking import ThinkingSplitter, ThinkingTags
-from localctx.errors import UsageError
+from localctx.errors import ModelError, UsageError
 from localctx.values import Progress
 
-__all__ = ["N_TRIED", "LlamaContext", "OnRows", "Owner"]
+__all__ = ["LlamaContext", "OnRows", "Owner"]
 
-N_TRIED = 33
+_N_TRIED = 33
 """Tokens decoded to find out what a context can do."""
 OnRows: TypeAlias = Callable[[int, NDArray[np.float32]], None]
 """Called with (first, logits [n, n_vocab]): the logits after the tokens [first, first + n)."""
@@ -102,10 +104,8 @@ class LlamaContext(BatchContext):
         Raises NotComposable, in words that follow the model's name, when it does not; ModelError when a step
         fails.
         """
-        n_tried = min(N_TRIED, self.n_ctx)
-        tokens = (np.arange(1, n_tried + 1, dtype=np.int64) * 7919 % self.n_vocab).astype(np.int32)
         with suppress(Stopped), self._emptied():
-            try_restoring(self, tokens)
+            try_restoring(self, self.trial_tokens())
             self._empty()
 
     def snapshot(
@@ -144,28 +144,67 @@ class LlamaContext(BatchContext):
 
         Raises UsageError when they do not fit, ModelError when a step fails.
         """
-        held, wanted = self._scheduler.held.copy(), np.array(tokens, np.int32)
-        self._check_fit(len(held) + len(wanted))
-        n_done = 0
-        with self.taken():
-            self._scheduler.adopt(held)
-            for sequence in range(1, self.sizes.n_ids):
-                self.cells.drop(sequence)
-            try:
-                while n_done < len(wanted) and not self._stop.is_set:
-                    n = min(self.sizes.n_rows, self.decoder.n_batch, len(wanted) - n_done)
-                    part = wanted[n_done : n_done + n]
-                    batch = [Slice(0, len(held) + n_done, part, sample=True)]
-                    if not self.decoder.evaluate(batch, every_row=True):
-                        break
-                    on_rows(n_done, self.decoder.all_logits(n))
-                    n_done += n
-            finally:
-                if self._model.can_reuse:
-                    self.cells.drop(0, len(held))
-                else:
-                    self._empty()
+        wanted, n_done = np.array(tokens, np.int32), 0
+        self._check_fit(self.n_held + len(wanted))
+        with self.appending() as n_held:
+            while n_done < len(wanted) and not self._stop.is_set:
+                n = min(self.sizes.n_rows, self.decoder.n_batch, len(wanted) - n_done)
+                part = wanted[n_done : n_done + n]
+                batch = [Slice(0, n_held + n_done, part, sample=True)]
+                if not self.decoder.evaluate(batch, every_row=True):
+                    break
+                on_rows(n_done, self.decoder.all_logits(n))
+                n_done += n
         return n_done
+
+    # --- llama.cpp's own files ------------------------------------------------------------------------
+
+    def save_file(self, path: Path, tokens: Sequence[int]) -> int:
+        """Write sequence 0, which holds `tokens`, with llama_state_seq_save_file(); its bytes.
+
+        The file is not forced to the disk. Raises ModelError when llama.cpp cannot write it.
+        """
+        array = (ctypes.c_int32 * len(tokens))(*tokens)
+        save = self._lib.llama_state_seq_save_file
+        n_bytes = int(save(self._handle, os.fsencode(path), 0, array, len(tokens)))
+        if not n_bytes:
+            raise ModelError(f"llama.cpp cannot write its state to {path.name}", "look at the free space")
+        return n_bytes
+
+    def load_file(self, path: Path, tokens: Sequence[int]) -> None:
+        """Hold what save_file() wrote for `tokens`, and nothing else.
+
+        Only for files that this process wrote: a cut one makes llama.cpp abort. Raises ModelError for a file
+        that llama.cpp does not take or that holds other tokens, UsageError when they do not fit.
+        """
+        array, n_tokens = (ctypes.c_int32 * len(tokens))(), ctypes.c_size_t()
+        load, most = self._lib.llama_state_seq_load_file, len(tokens)
+        with self._refilled(tokens):
+            n_bytes = load(self._handle, os.fsencode(path), 0, array, most, ctypes.byref(n_tokens))
+            if not n_bytes or list(array[: n_tokens.value]) != list(tokens):
+                raise ModelError(f"llama.cpp does not take back its state from {path.name}")
+
+    # --- what it is, and holds ------------------------------------------------------------------------
+
+    @property
+    def origin(self) -> tuple[Any, Owner]:
+        """llama_cpp and the model: what another context on the same weights is made from."""
+        return self._lib, self._model
+
+    @property
+    def kv_types(self) -> tuple[str, str]:
+        """ggml types of the cells' keys and values."""
+        return self._model.options.type_k, self._model.options.type_v
+
+    @property
+    def n_held(self) -> int:
+        """Tokens that sequence 0 holds."""
+        return len(self._scheduler.held)
+
+    def trial_tokens(self) -> NDArray[np.int32]:
+        """A few tokens of no meaning, to find out what the context can do."""
+        numbers = np.arange(1, min(_N_TRIED, self.n_ctx) + 1, dtype=np.int64)
+        return (numbers * 7919 % self.n_vocab).astype(np.int32)
 
     def close(self) -> None:
         """Free the cache; again is harmless."""
@@ -181,6 +220,24 @@ class LlamaContext(BatchContext):
     def last_logits(self) -> NDArray[np.float32]:
         """The logits after the last batch, whose first and only token asked for them."""
         return self.decoder.logits(0)
+
+    @contextmanager
+    def appending(self) -> Iterator[int]:
+        """The body has the cache for itself and evaluates tokens behind the n_held that it is given; they are
+        forgotten afterwards, with all of the cache where it cannot be cut.
+        """
+        held = self._scheduler.held.copy()
+        with self.taken():
+            self._scheduler.adopt(held)
+            for sequence in range(1, self.sizes.n_ids):
+                self.cells.drop(sequence)
+            try:
+                yield len(held)
+            finally:
+                if self._model.can_reuse:
+                    self.cells.drop(0, len(held))
+                else:
+                    self._empty()
 
     # --- for those who have taken it ------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from localctx._native import State, compose
 from localctx.engine.composable import kv_refusal, try_moving
 from localctx.engine.gguf import GGUFHeader
 from localctx.engine.kv_context import LlamaKVContext
-from localctx.engine.llama_context import N_TRIED
 from localctx.engine.options import EngineOptions
 from localctx.engine.rope import RopeTable, longest_short_context, rope_table
 from localctx.errors import NotComposable
@@ -75,8 +74,6 @@ class ModelKV:
             )
 
     def _try(self, context: LlamaKVContext) -> State:
-        n_vocab = context.n_vocab
-        tokens = (np.arange(1, N_TRIED + 1, dtype=np.int64) * 7919 % n_vocab).astype(np.int32)
-        state = try_moving(context, context.rope_table, tokens, context.n_positions)
+        state = try_moving(context, context.rope_table, context.trial_tokens(), context.n_positions)
         one = np.zeros(1, np.int32)
         return State(compose(state, [(state, 0, 1)], one, context.rope_table))  # small, and no buffer held

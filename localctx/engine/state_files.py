@@ -1,15 +1,11 @@
-"""llama.cpp's own files of a sequence's state, and caches of other types to write them from.
+"""Caches of other types on the same weights, to write llama.cpp's own state files from.
 
 Is handed contexts. What the project's store is compared with; nothing else uses it.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from localctx.engine.host_buffers import HostBuffers
 from localctx.engine.llama_context import LlamaContext, Owner
@@ -17,39 +13,9 @@ from localctx.engine.llama_log import LoadLog
 from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.options import EngineOptions
 from localctx.engine.thinking import ThinkingTags
-from localctx.errors import ModelError
 from localctx.values import ModelInfo
 
-__all__ = ["load_state_file", "retyped_context", "save_state_file"]
-
-
-def save_state_file(context: LlamaContext, path: Path, tokens: Sequence[int]) -> int:
-    """Write sequence 0 of the context, which holds `tokens`, with llama_state_seq_save_file(); its bytes.
-
-    The file is not forced to the disk. Raises ModelError when llama.cpp cannot write it.
-    """
-    array = (ctypes.c_int32 * len(tokens))(*tokens)
-    n_bytes = int(
-        context._lib.llama_state_seq_save_file(context._handle, os.fsencode(path), 0, array, len(tokens))
-    )
-    if not n_bytes:
-        raise ModelError(f"llama.cpp cannot write its state to {path.name}", "look at the free space")
-    return n_bytes
-
-
-def load_state_file(context: LlamaContext, path: Path, tokens: Sequence[int]) -> None:
-    """Make the context hold what save_state_file() wrote for `tokens`, and nothing else.
-
-    Only for files that this process wrote: a cut one makes llama.cpp abort. Raises ModelError for a file that
-    llama.cpp does not take or that holds other tokens, UsageError when they do not fit.
-    """
-    array, n_tokens = (ctypes.c_int32 * len(tokens))(), ctypes.c_size_t()
-    with context._refilled(tokens):
-        n_bytes = context._lib.llama_state_seq_load_file(
-            context._handle, os.fsencode(path), 0, array, len(tokens), ctypes.byref(n_tokens)
-        )
-        if not n_bytes or list(array[: n_tokens.value]) != list(tokens):
-            raise ModelError(f"llama.cpp does not take back its state from {path.name}")
+__all__ = ["retyped_context"]
 
 
 def retyped_context(context: LlamaContext, kv_type: str) -> LlamaContext:
@@ -58,8 +24,8 @@ def retyped_context(context: LlamaContext, kv_type: str) -> LlamaContext:
 
     Raises ModelError with llama.cpp's reason, as for a head that is no whole number of the type's blocks.
     """
-    sizes = replace(context.sizes, n_spare=0)
-    return LlamaContext(context._lib, _Retyped(context._model, kv_type), sizes)
+    lib, model = context.origin
+    return LlamaContext(lib, _Retyped(model, kv_type), replace(context.sizes, n_spare=0))
 
 
 class _Retyped:

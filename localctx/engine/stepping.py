@@ -20,20 +20,17 @@ def step_seconds(context: LlamaContext, tokens: Sequence[int]) -> list[float]:
 
     Raises UsageError when they do not fit, Interrupted when cancelled, and ModelError when a step fails.
     """
-    held = context._scheduler.held.copy()
-    if len(held) + len(tokens) > context.n_ctx:
-        raise UsageError(f"{len(held) + len(tokens):,} tokens, context of {context.n_ctx:,}: they do not fit")
+    n_tokens = context.n_held + len(tokens)
+    if n_tokens > context.n_ctx:
+        raise UsageError(f"{n_tokens:,} tokens, context of {context.n_ctx:,}: they do not fit")
     wanted, seconds = np.array(tokens, np.int32), []
-    with context.taken():
-        context._scheduler.adopt(held)
+    with context.appending() as n_held:
         try:
             for place in range(len(wanted)):
-                batch = [Slice(0, len(held) + place, wanted[place : place + 1], sample=True)]
+                batch = [Slice(0, n_held + place, wanted[place : place + 1], sample=True)]
                 started = time.perf_counter()
                 context.run_batch(batch)
                 seconds.append(time.perf_counter() - started)
         except Stopped:
             raise Interrupted("interrupted") from None
-        finally:
-            context.cells.drop(0, len(held))
     return seconds

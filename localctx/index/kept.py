@@ -42,7 +42,7 @@ def save(
         except sqlite3.Error as error:
             raise StoreUnusable(str(error)) from None
 
-    files.write(text_hash, key, fill)
+    files.write(text_hash, key, fill, least_bytes=sum(map(len, parts.values())))
 
 
 def load(

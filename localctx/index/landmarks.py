@@ -133,7 +133,7 @@ def best_of_blocks(
     placed = heads.by_pair(queries)
     best = np.full((*placed.shape[:2], len(block_starts) - 1), -np.inf, np.float32)
     groups = list(_groups(stream.runs))
-    keys = [_key(heads, runs) for _, runs in groups]
+    keys = [_key(heads, runs, stream.codec) for _, runs in groups]
     keeper = _Keeper(store, stream.document)
     with store.reading_artifacts(ARTIFACT_KIND, keys) as found:
         for key, (first, runs) in zip(keys, groups, strict=True):
@@ -175,10 +175,12 @@ def _groups(runs: Runs) -> Iterator[tuple[int, Runs]]:
         first += sum(n for _, n in group)
 
 
-def _key(heads: HeadSet, runs: Runs) -> str:
-    """Runs have the ids of what they hold, so the column of all of them is named by those."""
+def _key(heads: HeadSet, runs: Runs, codec: str | None) -> str:
+    """Runs have the ids of what they hold, so the column of all of them is named by those, and by the codec
+    where they were read in one.
+    """
     name = blake2b(b"".join(run_id for run_id, _ in runs), digest_size=16).hexdigest()
-    return f"{name}/{heads.name}"
+    return f"{name}/{heads.name}" + (f"/{codec}" if codec is not None else "")
 
 
 def _built(

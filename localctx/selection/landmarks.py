@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.selection.fuse import blend
+from localctx.selection.fuse import fuse
 from localctx.values import Scores
 
 __all__ = ["NEUTRAL_QUESTIONS", "fused", "head_scores", "landmark_scores", "positive_mean", "shared_lead"]
@@ -54,7 +54,7 @@ def fused(words: Scores, landmarks: Scores) -> Scores:
     """Both opinions, alike. Measured: more weight to words helps questions in the text's own words, less
     helps paraphrased ones; ranks in place of values help neither.
     """
-    return blend([words, landmarks])
+    return fuse([words, landmarks])
 
 
 def _strength(found: Matches) -> Matches:

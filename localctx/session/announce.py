@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from localctx.byte_sizes import format_bytes
 from localctx.session.cache import Cache
 from localctx.session.encoding import Encoding
 from localctx.session.events import Event
@@ -32,8 +33,8 @@ def too_much_for_the_store(cache: Cache, n_tokens: int, codec: str) -> str | Non
     if store is None or size_bytes <= store.limit_bytes:
         return None
     return (
-        f"the KV of {n_tokens:,} tokens takes about {size_bytes / 1e9:.3g} GB in {codec}, "
-        f"the store may take {store.limit_bytes / 1e9:.3g} GB"
+        f"the KV of {n_tokens:,} tokens takes about {format_bytes(size_bytes)} in {codec}, "
+        f"the store may take {format_bytes(store.limit_bytes)}"
     )
 
 
@@ -60,6 +61,7 @@ def announce(cache: Cache, n_tokens: int, rate: float, encoding: Encoding) -> Ge
     size_bytes = stored_bytes(cache, n_tokens, encoding.codec)
     if seconds > MUCH_SECONDS or size_bytes > MUCH_BYTES:
         yield cache.run.warn(
-            f"prefilling {n_tokens:,} tokens takes {minutes(seconds)} and {size_bytes / 1e9:.1f} GB of disk; "
-            "Ctrl-C keeps what is done, --kv lazy=on prefills only what questions need, --store off none"
+            f"prefilling {n_tokens:,} tokens takes {minutes(seconds)} and {format_bytes(size_bytes)} of "
+            "disk; Ctrl-C keeps what is done, --kv lazy=on prefills only what questions need, "
+            "--store off none"
         )

@@ -52,8 +52,8 @@ def ask(
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
     `kept`: runs of earlier questions, which stay open; default: the store of the settings, for this question.
-    Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, and what the
-    documents raise.
+    Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
+    lazy=off asks for what the store cannot take, and what the documents raise.
     """
     if not question.strip():
         raise UsageError("the question is empty", "-q 'What does the document say about …?'")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from localctx.assemble import Layout, StoredTokens
 from localctx.kv import KVContext
+from localctx.session.announce import too_much_for_the_store
 from localctx.session.cache import EXACT, Cache, run_finder
 from localctx.session.opening import timed
 from localctx.session.placing import Placed, fitted
@@ -52,16 +53,24 @@ def documents_end(prompt: Prompt, messages: Sequence[Message]) -> int | None:
 def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
     """How the stream of all documents is put in; what of it is not kept yet is prefilled then, and kept.
 
-    None where nothing could be kept for the next question.
+    None where nothing could be kept for the next question; that the store's limit is why is noted.
     """
     run, codec = cache.run, cache.exact_codec(stream.n_tokens)
-    if not cache.kept.can_write and cache.kept.n_leading(stream.ids, codec) < stream.n_runs:
-        return None
+    encoding = cache.encoding(codec)
+    if cache.kept.n_leading(stream.ids, codec) < stream.n_runs:
+        if not cache.kept.can_write:
+            return None
+        problem = too_much_for_the_store(cache, stream.n_tokens, encoding.codec)
+        if problem is not None:
+            run.note(f"{problem} (--store-limit): each question reads all anew")
+            return None
 
-    def arrange(context: KVContext) -> Layout:
+    def arrange(context: KVContext) -> Layout | None:
         with timed(run.timings, "prefill_ms"):
-            done = prefill_rest(cache, context, run.readings, stream, cache.encoding(codec), codec)
+            done = prefill_rest(cache, context, run.readings, stream, encoding, codec)
         run.n_evaluated += done.n_evaluated
+        if not done.is_complete:
+            return None
         there = cache.kept.load(stream.ids, codec)
         absent = tuple(
             span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id not in there

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from localctx import _native
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable
 from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
@@ -34,6 +35,7 @@ __all__ = [
     "Cache",
     "KVModel",
     "opened_cache",
+    "run_at",
     "run_finder",
     "why_no_cache",
 ]
@@ -257,7 +259,7 @@ def opened_cache(run: Run, task: Sequence[str], kept: Kept | None = None) -> Ite
         return
     with ExitStack() as stack:
         if kept is None:
-            kept = Kept.of_settings(run.settings, run.note)
+            kept = Kept.of_settings(run.settings, run.note, is_told=run.is_told_unkept)
             stack.callback(kept.close)
         kept.warn = run.note
         yield Cache(run, model, frame, space, kept, run.limit)
@@ -268,11 +270,19 @@ def run_finder(cache: Cache, streams: Sequence[Sequence[TokenStream]]) -> RunOf:
     prefix = cache.prefix_stream()
 
     def find(document: int | None, token: int) -> tuple[KVSource, int]:
-        for stream in (prefix,) if document is None else streams[document]:
-            number = stream.run_at(token)
-            run = cache.kept.run(stream.ids[number])
-            if run is not None:
-                return run, token - stream.spans[number][0]
-        raise LookupError(f"token {token} of document {document}")
+        _, run, row = run_at(cache, (prefix,) if document is None else streams[document], token)
+        return run, row
 
     return find
+
+
+def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, _native.Run, int]:
+    """(id, run, row) of a document's token, from the first of its streams whose run is loaded. Raises
+    LookupError.
+    """
+    for stream in streams:
+        number = stream.run_at(token)
+        run = cache.kept.run(stream.ids[number])
+        if run is not None:
+            return stream.ids[number], run, token - stream.spans[number][0]
+    raise LookupError(f"the run of token {token} is not loaded")

@@ -13,7 +13,11 @@ __all__ = ["Indexed", "IndexedDocument"]
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
-    """What was done for one document, or several that are kept as one. size_bytes: of all its stored KV."""
+    """What was done for one document, or several that are kept as one.
+
+    size_bytes: of its runs that are stored now under this policy, each in the encoding with the least error;
+    or of the whole state.
+    """
 
     source: str
     tokens_total: int

@@ -20,7 +20,7 @@ from localctx.session.filling import whole
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.kept import Kept
 from localctx.session.opening import introduce, read_all, timed
-from localctx.session.prefill import ensure_prefix, prefill_rest
+from localctx.session.prefill import Done, ensure_prefix, prefill_rest
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.reading import Reading
 from localctx.session.run import Run, start
@@ -216,9 +216,13 @@ def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[
         rate = cache.rate(context, "stream")
         ensure_prefix(cache, context)
         yield from announce(cache, n_missing, rate, largest.encoding)
+        done = Done(0)
         for plan in plans:
             started = time.perf_counter()
-            done = prefill_rest(cache, context, plan.readings, plan.stream, plan.encoding, plan.codec)
+            if done.is_complete:
+                done = prefill_rest(cache, context, plan.readings, plan.stream, plan.encoding, plan.codec)
+            else:  # what comes behind a cancelled one is left
+                done = Done(0, is_complete=False)
             rows.append(_row(cache, plan, done.n_evaluated, time.perf_counter() - started))
             _raise_unwritable(cache.kept)
             yield from run.unheard()

@@ -37,8 +37,11 @@ class Kept:
         *,
         has_store: bool = True,
         limit_bytes: int | None = None,
+        is_told: bool = False,
     ) -> None:
+        """is_told: that nothing can be kept there was said already."""
         self.warn = warn
+        self._is_told = is_told
         self._stack = ExitStack()
         self._memory: dict[bytes, _native.Run] = {}
         self._runs: dict[bytes, _native.Run] = {}
@@ -52,10 +55,11 @@ class Kept:
                 self._give_up(error)
 
     @classmethod
-    def of_settings(cls, settings: Settings, warn: Callable[[str], None]) -> Self:
+    def of_settings(cls, settings: Settings, warn: Callable[[str], None], *, is_told: bool = False) -> Self:
         """With the store that the settings name, or in memory alone."""
         root = settings.store_root
-        return cls(root, warn, has_store=root is not None, limit_bytes=settings.store_limit_bytes)
+        limit_bytes = settings.store_limit_bytes
+        return cls(root, warn, has_store=root is not None, limit_bytes=limit_bytes, is_told=is_told)
 
     def close(self) -> None:
         """Let go of what was read, and close the store."""
@@ -264,7 +268,8 @@ class Kept:
         """Go on without writing to the store; told once."""
         if self.failure is None:
             hint = f" ({error.hint})" if error.hint else ""
-            self.warn(f"{error.message}{hint}; what is computed now is not kept")
+            if not self._is_told:
+                self.warn(f"{error.message}{hint}; what is computed now is not kept")
             self.failure = error
 
 

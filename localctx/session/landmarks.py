@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx.engine.query_capture import QueryModel
+from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
 from localctx.index.landmarks import HeadSet, LandmarkStream, best_of_blocks
 from localctx.selection.landmarks import NEUTRAL_QUESTIONS, fused, landmark_scores, shared_lead
@@ -49,14 +50,17 @@ def ranked(
 
 
 def retrieval_heads(cache: Cache) -> HeadSet | str:
-    """The model's heads as the store knows them, else as they came with the model; or why there are none."""
+    """The model's heads as the store knows them, else as they came with the model; or why there are none.
+
+    A look that found none, or none that the model has, leaves those that came with it.
+    """
     model = cache.model
     if not isinstance(model, QueryModel):
         return f"{model.info.name} does not show its queries"
     fact = cache.kept.facts(model.info.fingerprint).get(HEADS_FACT)
     known = fact.get("heads") if isinstance(fact, dict) else None
-    heads = known if isinstance(known, list) else model.queries.known_heads
-    found = HeadSet.of(heads, model.queries.heads)
+    found = HeadSet.of(known, model.queries.heads) if isinstance(known, list) else None
+    found = found or HeadSet.of(model.queries.known_heads, model.queries.heads)
     return found or f"no retrieval heads of {model.info.name} are known (localctx verify looks for them)"
 
 
@@ -71,7 +75,7 @@ def _landmarks(cache: Cache, streams: Sequence[TokenStream], question: str) -> S
         if any(len(store.lookup(stream.ids, cache.codec)) < len(set(stream.ids)) for stream in streams):
             return "not all of the text is indexed"
         return _scored(cache, store, streams, heads, question) or "stored KV cannot be read"
-    except StoreUnusable as error:
+    except (StoreUnusable, ModelError) as error:
         return error.message
 
 

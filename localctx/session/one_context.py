@@ -1,6 +1,7 @@
-"""One context for all that a question needs: what is prefilled for it, and its answer. Knows no strategy.
+"""One context for what is prefilled for a question and for its answer from stored KV. Knows no strategy.
 
-Opening one costs buffers and time, on a GPU most; two at a time would cost their memory too.
+Opening one costs buffers and time, on a GPU most; two at a time would cost their memory too. A larger one
+takes its place where it is too small; the question's queries are read in one of their own.
 """
 
 from __future__ import annotations

@@ -16,7 +16,10 @@ from localctx.session.prefill import ensure_prefix
 from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 
-__all__ = ["Placed", "decode_placed", "fitted"]
+__all__ = ["CANCELLED", "Placed", "decode_placed", "fitted"]
+
+CANCELLED = Decoded(0, "", "cancelled", 0, 0)
+"""The outcome where there is nothing whole to answer from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +28,17 @@ class Placed:
 
     n_tokens: of prefix and passages, evaluated or not · n_read: tokens of each document whose KV is at hand ·
     arrange(context): what stands where; asked when the context is open, since what can be afforded depends on
-    its speed · find_run: the runs of what is restored · refreshed: what was evaluated for earlier questions.
+    its speed; None when it was cancelled · find_run: the runs of what is restored · refreshed: what was
+    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end.
     """
 
     passages: tuple[Passage, ...]
     n_tokens: int
     n_read: tuple[int, ...]
-    arrange: Callable[[KVContext], Layout]
+    arrange: Callable[[KVContext], Layout | None]
     find_run: RunOf
     refreshed: Refreshed | None = None
+    is_cancelled: bool = False
 
 
 def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
@@ -44,27 +49,37 @@ def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
 
 
 def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, None, Decoded]:
-    """Fill a context of n_ctx tokens and answer in it. Raises NotComposable before anything is said."""
+    """Fill a context of n_ctx tokens and answer in it; filling that is cancelled is not answered from.
+
+    Raises NotComposable before anything is said.
+    """
     run = cache.run
+    if placed.is_cancelled:
+        return CANCELLED
     with cache.context(n_ctx) as context:
         with timed(run.timings, "prefill_ms"):
             run.n_evaluated += ensure_prefix(cache, context)
+        if not cache.has_prefix:
+            return CANCELLED
         with timed(run.timings, "assemble_ms"):
             layout = placed.arrange(context)
+            if layout is None:
+                return CANCELLED
             fresh = placed.refreshed.restore(layout) if placed.refreshed is not None else []
-        is_filled = _fill(cache, context, layout, placed.find_run, fresh)
+        if not _fill(cache, context, layout, placed.find_run, fresh):
+            return CANCELLED
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
         yield from run.unheard()
         decoded = yield from decode_one(context, request, run.timings, run.started, run.listen)
-        if placed.refreshed is not None and is_filled:
+        if placed.refreshed is not None:
             placed.refreshed.keep(context)
         return decoded
 
 
 def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fresh: Sequence[KVPart]) -> bool:
-    """Restore and evaluate what stands before the question; the time goes to what most of it was. False when
-    it was cancelled.
+    """Restore and evaluate what stands before the question; the time goes to what most of it was. False, and
+    nothing counted, when it was cancelled.
     """
     run, started = cache.run, time.perf_counter()
     n_evaluated = apply(
@@ -75,6 +90,8 @@ def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fre
         lambda done, total: run.listen(Progress("prefill", done, total, "tokens")),
     )
     seconds = time.perf_counter() - started
+    if n_evaluated != layout.n_evaluated - sum(part.n_tokens for part in fresh):
+        return False
     run.n_evaluated += n_evaluated
     run.n_restored += len(layout.tokens) - n_evaluated
     if 2 * n_evaluated > len(layout.tokens):
@@ -83,4 +100,4 @@ def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fre
         run.timings.assemble_ms += seconds * 1000
     if len(layout.evaluated) == 1 and not fresh:  # in large steps, as the speed is meant
         cache.note_rate(n_evaluated, seconds)
-    return n_evaluated == layout.n_evaluated - sum(part.n_tokens for part in fresh)
+    return True

@@ -32,10 +32,11 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a prefill did. n_evaluated counts the prefix and left context that had to be evaluated too."""
+    """What a prefill did. n_evaluated counts the prefix and left context that had to be evaluated too;
+    is_complete: it was not cancelled.
+    """
 
     n_evaluated: int
-    seconds: float
     is_complete: bool = True
 
 
@@ -80,12 +81,12 @@ def prefill_rest(
     `readings`: the documents that the stream is made of.
     """
     if cache.kept.n_leading(stream.ids, codec) == stream.n_runs:
-        return Done(0, 0.0)
+        return Done(0)
     identity = joined([identity_of(cache, reading, stream) for reading in readings], stream.n_tokens)
     with cache.kept.keeping(identity, stream, on_wait=lambda: _tell_wait(cache, identity)) as keep:
         n_leading = cache.kept.n_leading(stream.ids, codec)  # another process may have gone on meanwhile
         if n_leading == stream.n_runs:
-            return Done(0, 0.0)
+            return Done(0)
         first, left = _with_left(stream, _start_of(stream, n_leading), partial(_left_parts, cache, stream))
         return _stream(cache, context, stream, encoding, keep, (first, stream.n_tokens), left)
 
@@ -169,15 +170,18 @@ def prefill_spans(
     spans: Sequence[Span],
     encoding: Encoding,
 ) -> Done:
-    """Prefill spans of a lazy stream, each with the left context that its policy gives it."""
-    n_evaluated, seconds, is_complete = 0, 0.0, True
+    """Prefill spans of a lazy stream, each with the left context that its policy gives it, up to one that is
+    cancelled.
+    """
+    n_evaluated = 0
     with cache.kept.keeping(identity_of(cache, reading, stream), stream) as keep:
         for first, end in spans:
             start, left = _with_left(stream, first, partial(_lazy_left_parts, cache, stream))
             done = _stream(cache, context, stream, encoding, keep, (start, end), left)
-            n_evaluated, seconds = n_evaluated + done.n_evaluated, seconds + done.seconds
-            is_complete = is_complete and done.is_complete
-    return Done(n_evaluated, seconds, is_complete)
+            n_evaluated += done.n_evaluated
+            if not done.is_complete:
+                return Done(n_evaluated, is_complete=False)
+    return Done(n_evaluated)
 
 
 def _stream(
@@ -212,9 +216,8 @@ def _stream(
             units=stream.units,
             on_progress=_meter(cache.run.listen, end - first),
         )
-    seconds = time.perf_counter() - started
-    cache.note_rate(n_evaluated, seconds, "stream")
-    return Done(n_evaluated, seconds, n_kept == len(stream.runs_of(first, end)))
+    cache.note_rate(n_evaluated, time.perf_counter() - started, "stream")
+    return Done(n_evaluated, n_kept == len(stream.runs_of(first, end)))
 
 
 def _shift(stream: TokenStream, first: int) -> int:

@@ -140,16 +140,15 @@ class Reading:
             numbers = {name: array("i", parts[name]) for name in ("places", "paths")}
             places = [(page, label) for page, label in facts["places"]]
             paths = [tuple(path) for path in facts["paths"]]
-            self._places, self._paths = (
-                [places[number] for number in numbers["places"]],
-                [paths[number] for number in numbers["paths"]],
-            )
-            seams = _Seams(*facts["seams"])
+            block_places = [places[number] for number in numbers["places"]]
+            block_paths = [paths[number] for number in numbers["paths"]]
+            n_difference, n_compared = facts["seams"]
+            seams = _Seams(int(n_difference), int(n_compared))
         except (KeyError, ValueError, TypeError, IndexError):
             return False
         self._stream, self._first_tokens = found["tokens"], found["first_tokens"]
         self._starts, self._ends, self._n_tokens = found["starts"], found["ends"], found["n_tokens"]
-        self._seams = seams
+        self._places, self._paths, self._seams = block_places, block_paths, seams
         return True
 
     def _arrays(self) -> dict[str, array[int]]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from localctx._native import Run, State, compose
+from localctx._native import State, compose
 from localctx.assemble import Layout, Stretch
 from localctx.kv import KVContext, KVPart
-from localctx.session.cache import Cache
+from localctx.session.cache import Cache, run_at
 from localctx.session.prefill import identity_of
 from localctx.session.token_stream import TokenStream
 from localctx.store import KVStore, StoreUnusable, TokenChain
@@ -137,21 +137,12 @@ class Refreshed:
         """The stretch as the rows of the runs it is restored from, with all that tells encodings apart."""
         at, end = stretch.first, stretch.first + stretch.n_tokens
         while at < end:
-            run_id, run, row = self._run_at(document, at)
+            run_id, run, row = run_at(self.cache, self.streams[document], at)
             n_tokens = min(end - at, run.n_tokens - row)
             position = stretch.position + at - stretch.first
             source = f"{run_id.hex()} {run.codec} {run.head_group} {run.max_error} {run.n_outliers}"
             chain.add_restored(layout.tokens[position : position + n_tokens], source.encode(), row)
             at += n_tokens
-
-    def _run_at(self, document: int, token: int) -> tuple[bytes, Run, int]:
-        """The run that cache.run_finder() gives, with its id."""
-        for stream in self.streams[document]:
-            number = stream.run_at(token)
-            run = self.cache.kept.run(stream.ids[number])
-            if run is not None:
-                return stream.ids[number], run, token - stream.spans[number][0]
-        raise LookupError(f"token {token} of document {document}")
 
 
 def _end_of_first(layout: Layout) -> int:

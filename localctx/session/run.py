@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from localctx.document import Document
+from localctx.document.cache import NOT_KEPT
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
@@ -43,6 +44,11 @@ class Run:
     def n_blocks(self) -> int:
         """Blocks of all documents; they are numbered through."""
         return sum(reading.n_blocks for reading in self.readings)
+
+    @property
+    def is_told_unkept(self) -> bool:
+        """Whether a document says already that nothing can be kept under the root of the store."""
+        return any(NOT_KEPT in warning for one in self.readings for warning in one.document.warnings)
 
     @property
     def language(self) -> str:

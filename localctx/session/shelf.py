@@ -22,7 +22,8 @@ from localctx.session.prompts import document_messages
 from localctx.session.reading import Reading
 from localctx.session.run import Run
 from localctx.store import StoreUnusable
-from localctx.store.derived import DerivedFiles
+from localctx.store.derived import DerivedFiles, share_of
+from localctx.store.errors import TooLarge
 
 __all__ = ["LEAST_BYTES", "Shelf"]
 
@@ -40,6 +41,7 @@ class Shelf:
     def __init__(self, run: Run, files: DerivedFiles | None) -> None:
         self._run = run
         self._files = files
+        self._is_told = False
         self._tokenizer = _tokenizer_facts(run) if files is not None else []
 
     @classmethod
@@ -48,7 +50,10 @@ class Shelf:
         root = run.settings.store_root
         is_used = root is not None and run.settings.password_file is None
         is_used = is_used and any(_is_kept(reading.document) for reading in run.readings)
-        return cls(run, DerivedFiles(root) if is_used and root is not None else None)
+        if not is_used or root is None:
+            return cls(run, None)
+        limit_bytes = run.settings.store_limit_bytes
+        return cls(run, DerivedFiles(root, None if limit_bytes is None else share_of(limit_bytes)))
 
     def restore(self, reading: Reading) -> tuple[bool, LexicalIndex | None]:
         """Whether the reading is now as after its read(); and the index of its words, if one was kept."""
@@ -73,9 +78,11 @@ class Shelf:
         except StoreUnusable as error:
             # Of a folder that cannot be written, the store of KV says so already, where there is one.
             is_told = not self._files.can_write and why_no_cache(self._run.model) is None
-            if not is_told:
+            if not (is_told or self._is_told):
                 self._run.note(f"the words are indexed again for the next question: {error.message}")
-            self._files = None
+            self._is_told = True
+            if not isinstance(error, TooLarge):
+                self._files = None
 
     def _key(self, reading: Reading) -> str:
         document = reading.document

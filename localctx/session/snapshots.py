@@ -8,7 +8,7 @@ what they depend on, and what is refused all the same is a miss. Knows no layout
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -16,8 +16,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from localctx.byte_sizes import format_bytes
 from localctx.document.cache import full_name
-from localctx.engine.memory import available, format_bytes
+from localctx.engine.memory import available
 from localctx.errors import ModelError
 from localctx.kv import KVSpace
 from localctx.session.announce import MUCH_BYTES
@@ -27,7 +28,7 @@ from localctx.session.events import Progress as Step
 from localctx.session.kept import Kept
 from localctx.session.opening import timed
 from localctx.session.run import Run
-from localctx.store import DocumentIdentity, KVStore, StoreUnusable, artifacts, joined
+from localctx.store import WHOLE_STATE, DocumentIdentity, KVStore, StoreUnusable, artifacts, joined
 from localctx.values import Context, Progress
 
 __all__ = ["Filled", "SnapshotContext", "WholeState", "kept_or_opened"]
@@ -78,7 +79,7 @@ def kept_or_opened(run: Run, kept: Kept | None) -> Iterator[Kept]:
     if kept is not None:
         yield kept
         return
-    opened = Kept.of_settings(run.settings, run.note)
+    opened = Kept.of_settings(run.settings, run.note, is_told=run.is_told_unkept)
     try:
         yield opened
     finally:
@@ -134,7 +135,7 @@ class WholeState:
     def _identity(self) -> DocumentIdentity:
         """The documents as the store knows them."""
         info = self.run.model.info
-        space = KVSpace(info.fingerprint, "whole state", ())
+        space = KVSpace(info.fingerprint, WHOLE_STATE, ())
         documents = [reading.document for reading in self.run.readings]
         identities = [
             DocumentIdentity(
@@ -165,7 +166,7 @@ class WholeState:
             except ModelError as error:
                 self.run.note(f"a kept state does not serve and is made again: {error.message}")
                 if not store.is_read_only:
-                    artifacts.drop(store.catalogue, KIND, [name])
+                    artifacts.drop_of(store, KIND, self._identity().key)
                 return 0
             store.touch(self._identity().key)
         except StoreUnusable as error:
@@ -174,19 +175,22 @@ class WholeState:
         return len(blob)
 
     def _save(self, name: str, blob: NDArray[np.uint8]) -> bool:
-        """Keep a state; whether that was possible."""
+        """Keep a state instead of any other of the same documents; whether that was possible."""
         store = self.kept.store
         if store is None:
             return False
         starts = range(0, len(blob), PIECE_BYTES)
         identity = self._identity()
         try:
+            artifacts.drop_of(store, KIND, identity.key)
             for number, start in enumerate(starts):
                 items = {f"{name}.{number}": blob[start : start + PIECE_BYTES].tobytes()}
                 if number == len(starts) - 1:
                     items[name] = len(starts).to_bytes(PIECES_BYTES, "little")
                 store.put_artifacts(KIND, items, identity)
         except StoreUnusable as error:
+            with suppress(StoreUnusable):  # the first error says more
+                artifacts.drop_of(store, KIND, identity.key)
             self.run.note(f"{error.message}; the state after the documents is not kept")
             return False
         return True
@@ -196,8 +200,8 @@ class WholeState:
         most_bytes = len(self.tokens) * self.run.model.info.kv_bytes_per_token
         if most_bytes > MUCH_BYTES:
             yield self.run.warn(
-                f"the state after {len(self.tokens):,} tokens takes up to {most_bytes / 1e9:.1f} GB of disk; "
-                "--store off keeps none"
+                f"the state after {len(self.tokens):,} tokens takes up to {format_bytes(most_bytes)} of "
+                "disk; --store off keeps none"
             )
 
     def _has_room(self, n_bytes: int) -> bool:

@@ -55,7 +55,8 @@ class _Group:
 def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Generator[Event, None, Placed]:
     """Choose passages, have their KV at hand, and say how they are put in. `room`: tokens left for them.
 
-    Raises UsageError when not even one fits.
+    Raises UsageError when not even one fits, StoreUnusable where lazy=off asks for what the store cannot
+    take.
     """
     run = cache.run
     supplied = yield from supply(cache)
@@ -82,7 +83,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
 
     finder, refreshed = run_finder(cache, supplied.streams), Refreshed(cache, supplied.streams)
-    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed)
+    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed, not supplied.is_complete)
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:

@@ -17,6 +17,7 @@ from localctx.session.opening import timed
 from localctx.session.prefill import lazy_plan, prefill_rest, prefill_spans
 from localctx.session.reading import Passage
 from localctx.session.token_stream import TokenStream
+from localctx.store import StoreUnusable
 
 __all__ = ["EAGER_SECONDS", "Supply", "supply"]
 
@@ -35,7 +36,7 @@ class Supply:
 
     streams[d]: document d's streams whose runs may be used, the preferred one first ·
     there[d]: which runs of the preferred one were at hand before ·
-    rate: tokens a second that the choice was made by.
+    rate: tokens a second that the choice was made by · is_complete: no prefill was cancelled.
     """
 
     cache: Cache
@@ -44,15 +45,18 @@ class Supply:
     there: list[set[bytes]]
     n_missing: int = 0
     rate: float | None = None
+    is_complete: bool = True
 
     def may_choose(self, number: int) -> bool:
         """Whether the block with this running number can be had: not all where only a part is indexed."""
         return self.way != "part" or not self._missing_runs(*self.cache.run.tokens_of(number))
 
     def provide(self, passages: Sequence[Passage]) -> Generator[Event, None, None]:
-        """Have the passages' runs at hand and loaded."""
+        """Have the passages' runs at hand and loaded, unless is_complete says otherwise."""
         if self.way == "lazy":
             yield from self._prefill_lazily(passages)
+        if not self.is_complete:
+            return
         ids = []
         for passage in passages:
             first, end = passage.first_token, passage.first_token + passage.n_tokens
@@ -99,11 +103,13 @@ class Supply:
         )
         with cache.context(n_ctx) as context, timed(cache.run.timings, "prefill_ms"):
             for reading, stream, spans in plans:
-                n_evaluated += prefill_spans(
-                    cache, context, reading, stream, spans, cache.encoding()
-                ).n_evaluated
+                done = prefill_spans(cache, context, reading, stream, spans, cache.encoding())
+                n_evaluated += done.n_evaluated
+                self.is_complete = done.is_complete
+                if not done.is_complete:
+                    break
         cache.run.n_evaluated += n_evaluated
-        if self.rate is not None and n_evaluated:
+        if self.rate is not None and n_evaluated and self.is_complete:
             n_questions = max(1, round(self.n_missing / n_evaluated))
             yield cache.run.warn(
                 f"{n_evaluated:,} tokens were prefilled for this question; indexing all "
@@ -112,7 +118,10 @@ class Supply:
 
 
 def supply(cache: Cache) -> Generator[Event, None, Supply]:
-    """Choose the way, and go it as far as it does not depend on the passages."""
+    """Choose the way, and go it as far as it does not depend on the passages.
+
+    Raises StoreUnusable where lazy=off asks for what the store cannot take.
+    """
     run, setting = cache.run, cache.run.settings.cache.lazy
     eager = [cache.whole_stream(reading) for reading in run.readings]
     alone = [[stream] for stream in eager]
@@ -132,10 +141,11 @@ def supply(cache: Cache) -> Generator[Event, None, Supply]:
         return Supply(cache, "part", alone, there, n_missing)
     rate: float | None = None
     if setting == "off" or (setting == "auto" and cache.kept.can_write):
-        rate = yield from _index_now(cache, eager, n_missing, must=setting == "off")
-        if rate is None:
+        found = yield from _index_now(cache, eager, n_missing, must=setting == "off")
+        if isinstance(found, bool):
             there = [cache.kept.has(stream.ids, cache.codec) for stream in eager]
-            return Supply(cache, "eager", alone, there)
+            return Supply(cache, "eager", alone, there, is_complete=found)
+        rate = found
     both = [
         [stream, *cache.lazy_streams(reading)] for reading, stream in zip(run.readings, eager, strict=True)
     ]
@@ -149,9 +159,14 @@ def _n_tokens(stream: TokenStream, there: set[bytes]) -> int:
 
 def _index_now(
     cache: Cache, eager: Sequence[TokenStream], n_missing: int, *, must: bool
-) -> Generator[Event, None, float | None]:
-    """Prefill the whole documents where that is quick, or a must; else the speed it was judged by."""
-    run = cache.run
+) -> Generator[Event, None, float | bool]:
+    """Prefill the whole documents where that is quick, or a must, whether to the end; else the speed it was
+    judged by. Raises StoreUnusable where it must be, and the store cannot take them.
+    """
+    run, encoding = cache.run, cache.encoding()
+    problem = too_much_for_the_store(cache, run.n_tokens, encoding.codec)
+    if problem is not None and must:
+        raise StoreUnusable(problem, "--store-limit SIZE allows more; --kv lazy=on needs less")
     n_ctx = max(cache.prefill_n_ctx(cache.policy, run.n_tokens), _largest_answer_n_ctx(cache))
     with cache.context(n_ctx) as context:
         with timed(run.timings, "prefill_ms"):
@@ -162,9 +177,7 @@ def _index_now(
                 "are prefilled (--kv lazy=off indexes all; localctx index --background does meanwhile)"
             )
             return rate
-        encoding = cache.encoding()
-        problem = too_much_for_the_store(cache, run.n_tokens, encoding.codec)
-        if problem is not None and not must:
+        if problem is not None:
             yield run.warn(f"{problem} (--store-limit): only what the question needs is prefilled")
             return rate
         yield from announce(cache, n_missing, rate, encoding)
@@ -172,7 +185,9 @@ def _index_now(
             for reading, stream in zip(run.readings, eager, strict=True):
                 done = prefill_rest(cache, context, [reading], stream, encoding, cache.codec)
                 run.n_evaluated += done.n_evaluated
-    return None
+                if not done.is_complete:
+                    return False
+    return True
 
 
 def _answer_n_ctx(cache: Cache, n_passage_tokens: int, n_passages: int) -> int:

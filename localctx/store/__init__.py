@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from localctx.store.errors import StoreUnusable
     from localctx.store.identity import TokenChain, document_key, run_ids, run_spans
     from localctx.store.records import (
+        WHOLE_STATE,
         DocumentIdentity,
         GcReport,
         StoredDocument,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from localctx.store.writing import RunWriter
 
 __all__ = [
+    "WHOLE_STATE",
     "DocumentIdentity",
     "GcReport",
     "KVStore",
@@ -57,6 +59,7 @@ __getattr__ = lazy_names(
         "StoredRun": "records",
         "TokenChain": "identity",
         "VerifyReport": "records",
+        "WHOLE_STATE": "records",
         "document_key": "identity",
         "joined": "records",
         "run_ids": "identity",

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 import xxhash
 
+from localctx.byte_sizes import format_bytes
 from localctx.private_files import (
     NotPrivate,
     check_private,
@@ -27,10 +28,10 @@ from localctx.private_files import (
     open_regular,
     sync_folder,
 )
-from localctx.store.errors import StoreUnusable
+from localctx.store.errors import StoreUnusable, TooLarge
 from localctx.store.folder import ROOT_USER, StoreFolder, default_limit, os_error_text
 
-__all__ = ["MAX_BYTES", "DerivedFiles"]
+__all__ = ["MAX_BYTES", "DerivedFiles", "share_of"]
 
 MAX_BYTES = 2 << 30
 SHARE_OF_LIMIT = 0.1
@@ -47,7 +48,7 @@ class DerivedFiles:
     """The files under one root; nothing is made before something is written."""
 
     def __init__(self, root: Path, max_bytes: int | None = None) -> None:
-        """max_bytes: default the smaller of 2 GiB and a tenth of what a store there may take."""
+        """max_bytes: default share_of() what a store there may take by default."""
         self._store = StoreFolder(root.absolute())
         self._folder = self._store.derived
         self._max_bytes = max_bytes
@@ -68,17 +69,21 @@ class DerivedFiles:
                 os.utime(path)
         return path if is_sound else None
 
-    def write(self, text_hash: str, key: str, fill: Callable[[Path], None]) -> None:
+    def write(self, text_hash: str, key: str, fill: Callable[[Path], None], *, least_bytes: int = 0) -> None:
         """Have `fill` write the file's content under the path that it is given; one of that name is replaced.
 
-        Raises StoreUnusable where it cannot be kept, and what `fill` raises.
+        least_bytes: what is known of its size before. Raises TooLarge for a file that alone would exceed the
+        limit, StoreUnusable where it cannot be kept, and what `fill` raises.
         """
+        max_bytes = self._limit()
+        _check_size(least_bytes, max_bytes)
         temporary = self._folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         try:
             self._store.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self._folder)
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
             fill(temporary)
+            _check_size(temporary.stat().st_size + CHECKSUM_BYTES, max_bytes)
             _seal(temporary)
             temporary.rename(self._path(text_hash, key))
             sync_folder(self._folder)
@@ -89,7 +94,7 @@ class DerivedFiles:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-        self._evict()
+        self._evict(max_bytes)
 
     @property
     def can_write(self) -> bool:
@@ -97,7 +102,7 @@ class DerivedFiles:
         place = self._folder
         while not os.path.lexists(place) and place != place.parent:
             place = place.parent
-        return os.access(place, os.W_OK)
+        return place.is_dir() and os.access(place, os.W_OK)
 
     def _path(self, text_hash: str, key: str) -> Path:
         name = f"{text_hash}-{key}"
@@ -166,20 +171,46 @@ class DerivedFiles:
                     freed_bytes += status.st_size
         return freed_bytes
 
-    def _evict(self) -> None:
+    def free(self, n_bytes: int) -> int:
+        """Remove the least recently used until so many bytes went, or all; bytes that went."""
+        freed_bytes = 0
+        for path, status in sorted(self._own(), key=lambda item: item[1].st_mtime):
+            if freed_bytes >= n_bytes:
+                break
+            if NAME.fullmatch(path.name):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                    freed_bytes += status.st_size
+        return freed_bytes
+
+    def _limit(self) -> int:
+        """Bytes that all files together may take."""
+        if self._max_bytes is not None:
+            return self._max_bytes
+        return share_of(default_limit(self._store, self.size_bytes))
+
+    def _evict(self, max_bytes: int) -> None:
         """Remove the least recently used beyond the limit, and what killed runs left."""
-        max_bytes = self._max_bytes
-        files = sorted(self._own(), key=lambda item: -item[1].st_mtime)
-        if max_bytes is None:
-            limit = default_limit(self._store, sum(status.st_size for _, status in files))
-            max_bytes = min(MAX_BYTES, int(SHARE_OF_LIMIT * limit))
         total = 0
-        for path, status in files:
+        for path, status in sorted(self._own(), key=lambda item: -item[1].st_mtime):
             total += status.st_size
             is_temporary = not NAME.fullmatch(path.name)
             if _is_stale(status) if is_temporary else total > max_bytes:
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+
+def share_of(limit_bytes: int) -> int:
+    """What all these files may take of what their store may take."""
+    return min(MAX_BYTES, int(SHARE_OF_LIMIT * limit_bytes))
+
+
+def _check_size(n_bytes: int, max_bytes: int) -> None:
+    if n_bytes > max_bytes:
+        raise TooLarge(
+            f"that takes {format_bytes(n_bytes)}, all such files may take {format_bytes(max_bytes)}",
+            "--store-limit gives the store more, of which these take a tenth",
+        )
 
 
 def _is_stale(status: os.stat_result) -> bool:

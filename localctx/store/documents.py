@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from localctx.kv import KVSpace, PrefillPolicy
+from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
 from localctx.store.catalogue import Catalogue
 from localctx.store.records import HASH_SEPARATOR, DocumentIdentity, StoredDocument
 
 __all__ = [
     "enter_document",
     "forget_document",
+    "held_bytes",
     "known_texts",
     "list_documents",
     "mark_used",
@@ -26,8 +27,11 @@ UNREFERENCED = "NOT EXISTS (SELECT 1 FROM document_runs WHERE document_runs.id =
 DOCUMENTS = """
 SELECT key, name, path, text_hash, n_bytes, n_tokens, model, space, policy, created, last_used,
     (SELECT coalesce(sum(tokens), 0) FROM (
-        SELECT max(runs.n_tokens) AS tokens FROM document_runs JOIN runs USING (id)
-        WHERE document_runs.document = documents.document GROUP BY ordinal)),
+        SELECT max(runs.n_tokens) AS tokens, CASE json_extract(documents.policy, '$.kind')
+            WHEN 'lazy' THEN ordinal % max(1, (documents.n_tokens + :run - 1) / :run)
+            ELSE ordinal END AS place
+        FROM document_runs JOIN runs USING (id)
+        WHERE document_runs.document = documents.document GROUP BY place)),
     (SELECT count(DISTINCT ordinal) FROM document_runs JOIN runs USING (id)
         WHERE document_runs.document = documents.document),
     (SELECT coalesce(sum(size_bytes), 0) FROM runs WHERE id IN (
@@ -36,6 +40,13 @@ SELECT key, name, path, text_hash, n_bytes, n_tokens, model, space, policy, crea
     (SELECT group_concat(DISTINCT codec) FROM document_runs JOIN runs USING (id)
         WHERE document_runs.document = documents.document)
 FROM documents
+""".replace(":run", str(RUN_TOKENS))
+"""Each grid of a lazy document has ordinals of its own for the same tokens."""
+HELD = """
+SELECT coalesce((SELECT sum(size_bytes) FROM runs WHERE id IN (
+        SELECT id FROM document_runs WHERE document IN (SELECT document FROM held))), 0) +
+    coalesce((SELECT sum(size_bytes) FROM artifacts
+        WHERE document IS NULL OR document IN (SELECT document FROM held)), 0)
 """
 
 
@@ -90,6 +101,12 @@ def list_documents(catalogue: Catalogue, key: str | None = None) -> list[StoredD
     where, values = (" WHERE key = ?", [key]) if key is not None else ("", [])
     rows = catalogue.query(f"{DOCUMENTS}{where} ORDER BY last_used DESC", values)
     return [_document(row) for row in rows]
+
+
+def held_bytes(catalogue: Catalogue, keys: Sequence[str]) -> int:
+    """Bytes that stay when all documents go but those of `keys`, without headers."""
+    held = "WITH held AS (SELECT document FROM documents WHERE key IN (SELECT value FROM json_each(?)))"
+    return int(catalogue.query(held + HELD, [json.dumps(list(keys))])[0][0])
 
 
 def document_runs(catalogue: Catalogue, key: str) -> list[tuple[int, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from localctx.errors import LocalctxError
 
-__all__ = ["StoreBusy", "StoreUnusable"]
+__all__ = ["StoreBusy", "StoreUnusable", "TooLarge"]
 
 
 class StoreUnusable(LocalctxError):
@@ -16,3 +16,7 @@ class StoreUnusable(LocalctxError):
 
 class StoreBusy(StoreUnusable):
     """Another process kept the catalogue locked for longer than anything here takes."""
+
+
+class TooLarge(StoreUnusable):
+    """One thing is larger than all of its kind may be; others may still be kept."""

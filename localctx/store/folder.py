@@ -12,7 +12,7 @@ from localctx.private_files import NotPrivate, check_private, default_root, make
 from localctx.store.errors import StoreUnusable
 from localctx.store.schema import check_header
 
-__all__ = ["ROOT_USER", "StoreFolder", "default_limit", "open_folder", "os_error_text"]
+__all__ = ["ROOT_USER", "StoreFolder", "can_only_be_read", "default_limit", "open_folder", "os_error_text"]
 
 MAX_DEFAULT_BYTES = 20 * 10**9
 SHARE_OF_FREE_DISK = 0.1
@@ -79,7 +79,7 @@ def open_folder(root: Path | None, *, may_create: bool) -> StoreFolder:
                 f"there is no store in {display_name(folder.root)}", "localctx index makes one"
             )
         check_header(folder.catalogue)  # nothing is made in a folder of someone else's making
-        if _can_only_be_read(folder):
+        if can_only_be_read(folder):
             return _read_only(folder)
         folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for part in (folder.kv, folder.segments, folder.locks):
@@ -94,7 +94,7 @@ def open_folder(root: Path | None, *, may_create: bool) -> StoreFolder:
     return folder
 
 
-def _can_only_be_read(folder: StoreFolder) -> bool:
+def can_only_be_read(folder: StoreFolder) -> bool:
     """Whether there is a store that this process may not write."""
     parts = (folder.kv, folder.segments, folder.catalogue)
     return folder.catalogue.exists() and not all(os.access(part, os.W_OK) for part in parts if part.exists())

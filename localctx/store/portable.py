@@ -47,10 +47,14 @@ OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def export(store: KVStore, key: str, path: Path) -> int:
-    """Write the document's runs, in all encodings, to `path`; the file's bytes."""
+    """Write the document's runs, in all encodings, to `path`; the file's bytes.
+
+    Raises UsageError for what import_file() would not take.
+    """
     document = store.document(key)
     if document is None:
         raise UsageError(f"the store has no document {key}", "localctx store ls")
+    _check_exportable(document)
     ids = [run_id for _, run_id in document_runs(store.catalogue, key)]
     facts = {
         "format": FORMAT,
@@ -83,6 +87,21 @@ def export(store: KVStore, key: str, path: Path) -> int:
         raise StoreUnusable(
             f"cannot write {display_name(path)}: {os_error_text(error)}", "name another place"
         ) from None
+
+
+def _check_exportable(document: StoredDocument) -> None:
+    name = document.identity.name
+    if document.identity.is_state:
+        raise UsageError(
+            f"{name}: the state that is kept serves only the llama.cpp that made it and is not exported"
+        )
+    if document.identity.policy.kind == "lazy":
+        raise UsageError(
+            f"{name}: only passages that questions needed are kept, which are not exported",
+            "localctx index prefills it as a whole",
+        )
+    if not document.n_runs:
+        raise UsageError(f"{name}: no KV of it is stored", "localctx store ls")
 
 
 def import_file(store: KVStore, path: Path) -> StoredDocument:

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -41,6 +41,7 @@ class Located(Protocol):
 
 
 Name = TypeVar("Name", bytes, str)
+Place = TypeVar("Place", bound=Located)
 
 
 @dataclass(slots=True)
@@ -85,6 +86,27 @@ class SegmentReader:
                 if sound:
                     stack.callback(release, map_views(descriptor, sound, result))
             yield result
+
+    @contextlib.contextmanager
+    def reading_found(
+        self, names: Sequence[Name], find: Callable[[Sequence[Name]], dict[Name, Place]]
+    ) -> Iterator[tuple[Views[Name], dict[Name, Place]]]:
+        """reading() of where `find` says that they lie, and these places; what was moved is looked up again.
+
+        What has its place and no file even then is damaged.
+        """
+        found = find(names)
+        with contextlib.ExitStack() as stack:
+            result = stack.enter_context(self.reading(found))
+            if result.missing:  # moved or evicted since they were looked up
+                again = find(result.missing)
+                second = stack.enter_context(self.reading(again))
+                result.views |= second.views
+                for lost in (second.damaged, second.missing):
+                    result.damaged.extend(lost)
+                result.unreadable |= second.unreadable
+                found |= again
+            yield result, found
 
     def _path(self, name: str) -> Path:
         return self._folder.segments / (name + SUFFIX)

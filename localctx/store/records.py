@@ -8,10 +8,20 @@ from dataclasses import dataclass, replace
 from localctx.kv import KVSpace, PrefillPolicy
 from localctx.store.identity import document_key
 
-__all__ = ["DocumentIdentity", "GcReport", "StoredDocument", "StoredRun", "VerifyReport", "joined"]
+__all__ = [
+    "WHOLE_STATE",
+    "DocumentIdentity",
+    "GcReport",
+    "StoredDocument",
+    "StoredRun",
+    "VerifyReport",
+    "joined",
+]
 
 HASH_SEPARATOR, NAME_SEPARATOR, PATH_SEPARATOR = "+", " + ", "\n"
 """Between those of documents that are kept as one; neither hashes nor displayable paths hold theirs."""
+WHOLE_STATE = "whole state"
+"""A space's `rope` where the model's whole state is kept instead of runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,11 @@ class DocumentIdentity:
     def key(self) -> str:
         """The document's name in the store, 32 hex digits."""
         return document_key(self.space, self.policy, self.text_hash)
+
+    @property
+    def is_state(self) -> bool:
+        """Whether the model's whole state after it is kept, and no runs."""
+        return self.space.rope == WHOLE_STATE
 
     @property
     def text_hashes(self) -> tuple[str, ...]:
@@ -63,8 +78,8 @@ def joined(identities: Sequence[DocumentIdentity], n_tokens: int) -> DocumentIde
 class StoredDocument:
     """A document as the catalogue knows it; times are seconds since 1970.
 
-    n_tokens_stored: tokens whose KV is kept, in whatever encoding · size_bytes: of all its runs and derived
-    files, those shared with other documents included.
+    n_tokens_stored: tokens whose KV is kept in runs, each once, in whatever encoding and lazy grid ·
+    size_bytes: of all its runs and derived files, those shared with other documents included.
     """
 
     identity: DocumentIdentity

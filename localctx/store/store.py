@@ -141,23 +141,14 @@ class KVStore:
         What is missing or damaged is not in the mapping; damage is told and forgotten. Raises StoreUnusable.
         """
         with contextlib.ExitStack() as stack:
-            found = self.lookup(ids, codec)
-            result = stack.enter_context(self._reader.reading(found))
-            if result.missing:  # moved or evicted since they were looked up
-                again = self.lookup(result.missing, codec)
-                second = stack.enter_context(self._reader.reading(again))
-                result.views |= second.views
-                result.damaged += [*second.damaged, *second.missing]
-                result.unreadable |= second.unreadable
-                found |= again
+            result, found = stack.enter_context(
+                self._reader.reading_found(ids, lambda some: self.lookup(some, codec))
+            )
             self._tell(result, "runs")
-            self._drop([found[run_id] for run_id in result.damaged])
+            if result.damaged and not self.is_read_only:
+                self.catalogue.drop_runs([found[run_id] for run_id in result.damaged])
             stack.callback(self._mark_used, next(iter(result.views), None))
             yield result.views
-
-    def _drop(self, runs: Sequence[StoredRun]) -> None:
-        if runs and not self.is_read_only:
-            self.catalogue.drop_runs(runs)
 
     def _mark_used(self, run_id: bytes | None) -> None:
         """Note, once in a while, that the documents of a run that was read were used."""
@@ -275,8 +266,8 @@ class KVStore:
         """Keep derived byte strings under (kind, key), those of one call in one file; equal names are
         replaced.
 
-        document: what they go with, entered if it is not known, or its key; without one they stay until
-        clear(). Raises StoreUnusable.
+        document: what they go with, entered if it is not known, or its key: nothing is kept where that is
+        not known. Without one they are kept only where there is room, until clear(). Raises StoreUnusable.
         """
         artifacts.put(self, kind, items, document)
 
@@ -287,11 +278,13 @@ class KVStore:
     @contextlib.contextmanager
     def reading_artifacts(self, kind: str, keys: Sequence[str]) -> Iterator[Mapping[str, memoryview]]:
         """The derived byte strings, valid within the block; missing or damaged ones are not in it."""
-        with self._reader.reading(artifacts.find(self.catalogue, kind, keys)) as result:
+        with self._reader.reading_found(keys, lambda some: artifacts.find(self.catalogue, kind, some)) as (
+            result,
+            found,
+        ):
             self._tell(result, kind)
-            lost = [*result.damaged, *result.missing]
-            if lost and not self.is_read_only:
-                artifacts.drop(self.catalogue, kind, lost)
+            if result.damaged and not self.is_read_only:
+                artifacts.drop(self.catalogue, kind, [found[key] for key in result.damaged])
             yield result.views
 
 

@@ -13,12 +13,14 @@ import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from localctx.byte_sizes import format_bytes
 from localctx.private_files import folder_items
 from localctx.store.catalogue import Catalogue, catalogue_errors
 from localctx.store.compaction import rewrite_sparse
 from localctx.store.derived import DerivedFiles
 from localctx.store.documents import (
     forget_document,
+    held_bytes,
     known_texts,
     list_documents,
     remove_empty_segments,
@@ -35,6 +37,7 @@ __all__ = [
     "clear",
     "collect_garbage",
     "erase",
+    "has_room",
     "leftovers",
     "make_room",
     "remove_documents",
@@ -109,30 +112,39 @@ def erase(folder: StoreFolder) -> int:
         return freed_bytes
 
 
+def has_room(folder: StoreFolder, catalogue: Catalogue, n_bytes: int, limit_bytes: int) -> bool:
+    """Whether `n_bytes` more fit under the limit as it is."""
+    return used_bytes(folder, catalogue) + n_bytes <= limit_bytes
+
+
 def make_room(
-    folder: StoreFolder, catalogue: Catalogue, n_bytes: int, limit_bytes: int, *, keep: str | None
+    folder: StoreFolder, catalogue: Catalogue, n_bytes: int, limit_bytes: int, *, keep: str
 ) -> list[str]:
     """Evict the least recently used documents until `n_bytes` more fit under the limit; their names.
 
-    Those that are being prefilled, and `keep`, stay. Raises StoreUnusable when that is not enough.
+    What was derived from texts goes before any document. Those that are being prefilled, and `keep`, stay.
+    Raises StoreUnusable when that is not enough; where that is seen before, nothing has gone.
     """
     evicted: list[str] = []
-    if used_bytes(folder, catalogue) + n_bytes <= limit_bytes:
+    if has_room(folder, catalogue, n_bytes, limit_bytes):
         return evicted
     _tidy_unless_others_do(folder, catalogue)
-    documents = list_documents(catalogue)
-    kept_bytes = sum(document.size_bytes for document in documents if document.key == keep)
-    for document in reversed(documents) if kept_bytes + n_bytes <= limit_bytes else ():
-        if used_bytes(folder, catalogue) + n_bytes <= limit_bytes:
+    documents, derived = list_documents(catalogue), DerivedFiles(folder.root)
+    stay = {keep} | {one.key for one in documents if not is_free(folder.document_lock(one.key))}
+    least_bytes = held_bytes(catalogue, [one.key for one in documents if one.key in stay]) + n_bytes
+    if least_bytes <= limit_bytes:
+        derived.free(used_bytes(folder, catalogue) + n_bytes - limit_bytes)
+    for document in reversed(documents) if least_bytes + derived.size_bytes <= limit_bytes else ():
+        if has_room(folder, catalogue, n_bytes, limit_bytes):
             return evicted
-        if document.key != keep and is_free(folder.document_lock(document.key)):
+        if document.key not in stay and is_free(folder.document_lock(document.key)):
             remove_documents(folder, catalogue, [document.key])
             evicted.append(document.identity.name)
     if evicted:
         _tidy_unless_others_do(folder, catalogue)
-    if used_bytes(folder, catalogue) + n_bytes > limit_bytes:
+    if not has_room(folder, catalogue, n_bytes, limit_bytes):
         raise StoreUnusable(
-            f"the store's limit of {limit_bytes / 1e9:.2f} GB is reached",
+            f"the store's limit of {format_bytes(limit_bytes)} is reached",
             "localctx store ls shows what it holds, localctx store rm makes room",
         )
     return evicted

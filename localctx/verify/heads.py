@@ -35,7 +35,7 @@ from localctx.verify.probes import KINDS, PROBES, Probe
 
 __all__ = ["HeadModel", "HeadReport", "Planted", "find_heads", "plant"]
 
-MAX_KV_HEADS = 8
+MAX_HEADS = 8
 BETWEEN_TOKENS = 250
 """Prose between one fact and the next, about."""
 PASSAGE_TOKENS = 128
@@ -234,8 +234,7 @@ def _rank(values: NDArray[Any], place: int) -> int:
 
 
 def _chosen(every: HeadSet, scores: dict[str, list[NDArray[np.float32]]], planted: Planted) -> list[int]:
-    """The heads that rank the facts of the choosing half best, as many as read MAX_KV_HEADS KV heads,
-    eight at most.
+    """The MAX_HEADS query heads that rank the facts of the choosing half best.
 
     One by one: putting a set together step by step fits the few facts and is judged worse.
     """
@@ -244,7 +243,7 @@ def _chosen(every: HeadSet, scores: dict[str, list[NDArray[np.float32]]], plante
         for number in range(0, len(planted.places), 2):
             for head, values in enumerate(scores[kind][number]):
                 gained[head] += 1 / (1 + _rank(values, planted.places[number]))
-    return [int(head) for head in np.argsort(-gained, kind="stable")[:MAX_KV_HEADS]]
+    return [int(head) for head in np.argsort(-gained, kind="stable")[:MAX_HEADS]]
 
 
 def _judge(

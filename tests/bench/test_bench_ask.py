@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from localctx.bench import ask
 from localctx.bench.ask import WAYS, Asking, measure
 from localctx.bench.inputs import BUILT_IN
 from localctx.engine import EngineOptions, open_model
@@ -90,3 +92,21 @@ def test_texts_that_cannot_be_asked(model: LlamaModel, tmp_path: Path) -> None:
     long = Asking(("why " * 3000,))
     with pytest.raises(UsageError, match="does not fit"):
         measure(model, Settings(), None, 600, long, silent)
+
+
+def test_the_clock_starts_when_all_is_counted(
+    model: LlamaModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    for name in ("_sizes", "_new_run"):
+        work = getattr(ask._Asker, name)
+
+        def noted(*given: Any, name: str = name, work: Any = work, **more: Any) -> Any:
+            steps.append(name)
+            return work(*given, **more)
+
+        monkeypatch.setattr(ask._Asker, name, noted)
+    measure(
+        model, Settings(store=str(tmp_path), max_tokens=4), None, 3000, Asking(n_made=1, n_repeats=1), silent
+    )
+    assert steps == ["_sizes", "_new_run"] * 2 * len(WAYS)  # once before it counts

@@ -158,7 +158,7 @@ def test_what_the_store_could_not_take_is_refused_before_it_is_prefilled(
     book = write(tmp_path, LONG)
     found = localctx("index", book, *words, "--store-limit", "10k", "--json")
     assert found.code == 1
-    assert "the store may take 1e-05 GB" in found.json["error"]["message"]
+    assert "the store may take 10.0 kB" in found.json["error"]["message"]
     assert "--store-limit" in found.json["error"]["hint"]
     asked = localctx(
         "ask", book, "-q", "code of gate 7?", *words, "--store-limit", "10k", "--strategy", "stream",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,8 @@ from store.stored import document_of, encoded_run, ids_of, segment_files, tokens
 
 from localctx.document import open_document
 from localctx.document.cache import full_name
-from localctx.store import DocumentIdentity, KVStore
+from localctx.kv import PrefillPolicy
+from localctx.store import WHOLE_STATE, DocumentIdentity, KVStore
 from localctx.store.derived import DerivedFiles
 
 Run = Callable[..., Any]
@@ -248,6 +251,39 @@ def test_what_no_file_had_has_no_place(localctx: Run, root: Path, plain: Path) -
     assert (identity.path, full_name("/dev/fd/63"), full_name("/proc/self/fd/0")) == ("", "", "")
     assert localctx("store", "rm", "-").code == 2
     assert "plain.txt" in localctx("store", "ls").out
+
+
+def test_a_file_below_dev_has_a_place_and_a_pipe_has_none(tmp_path: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as file:
+        assert full_name(file.name) == file.name
+    os.mkfifo(tmp_path / "pipe")
+    assert (full_name(str(tmp_path / "pipe")), full_name("/dev/null")) == ("", "")
+
+
+def test_whole_states_are_shown_as_such_and_not_exported(localctx: Run, root: Path, tmp_path: Path) -> None:
+    identity = document_of(TOKENS, "story.txt")
+    identity = replace(identity, space=replace(identity.space, rope=WHOLE_STATE))
+    lazy = document_of(TOKENS, "lazy.txt", PrefillPolicy("lazy", 256))
+    with KVStore.open(root) as store:
+        store.put_artifacts("snapshot", {"x": bytes(2000)}, identity)
+        with store.writing(lazy) as writer:
+            writer.add(0, b"x" * 16, encoded_run(0), n_tokens=128, codec="int4")
+    assert "1,000 tokens, 2.0 kB of state" in localctx("store", "ls").out
+    document = localctx("store", "show", identity.key, "--json").json["documents"][0]
+    assert (document["codecs"], document["tokens_stored"], document["share_stored"]) == (["state"], 1000, 1.0)
+    for key in (identity.key, lazy.key):
+        result = localctx("store", "export", key, "-o", str(tmp_path / "out"))
+        assert (result.code, result.err.count("\n"), "not exported" in result.err) == (2, 1, True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rm_all_says_that_a_store_can_only_be_read(
+    localctx: Run, root: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(root, plain)
+    monkeypatch.setattr("localctx.store.folder.os.access", lambda path, mode: False)
+    result = localctx("store", "rm", "--all")
+    assert (result.code, "can only be read" in result.err, len(segment_files(root))) == (1, True, 1)
 
 
 def test_indexes_of_words_are_listed_and_removed_with_their_text(

@@ -33,12 +33,26 @@ print(language_of_sample({ENGLISH!r}))
 
 def test_what_fails_early_is_raised_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(sample: str) -> str:
-        raise OSError("no model")
+        raise ImportError("no model")
 
     monkeypatch.setattr(language, "_classify", broken)
     load_early()  # a traceback of the thread would be an error here
     for thread in threading.enumerate():
         if thread.name == "language model":
             thread.join()
-    with pytest.raises(OSError, match="no model"):
+    with pytest.raises(ImportError, match="no model"):
         language_of_sample(ENGLISH)
+
+
+def test_a_full_disk_leaves_the_language_open() -> None:
+    """The library unpacks its model in a temporary file."""
+    code = (
+        "import resource; from localctx.document.language import language_of_sample as of\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
+        "text = 'The mine was opened in the year 1742 by the king and his many servants. ' * 3\n"
+        "print(of(text))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
+        "print(of(text))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "en"]

@@ -11,7 +11,7 @@ from engine.tiny_gguf import Shape
 
 from localctx.engine.llama import LlamaModel
 from localctx.engine.llama_context import LlamaContext
-from localctx.engine.state_files import load_state_file, retyped_context, save_state_file
+from localctx.engine.state_files import retyped_context
 from localctx.engine.stepping import step_seconds
 from localctx.errors import Interrupted, ModelError, UsageError
 
@@ -34,23 +34,23 @@ def test_a_file_brings_back_what_was_saved(tiny: LlamaModel, tmp_path: Path) -> 
     tokens = document(tiny, N + 8)
     context, other = filled(tiny, tokens[:N]), tiny.open_context(256)
     path = tmp_path / "state.bin"
-    assert save_state_file(context, path, tokens[:N]) == path.stat().st_size
-    load_state_file(other, path, tokens[:N])
+    assert context.save_file(path, tokens[:N]) == path.stat().st_size
+    other.load_file(path, tokens[:N])
     assert (logits(other, tokens[N:]) == logits(context, tokens[N:])).all()
 
 
 def test_files_that_are_not_what_they_should_be(tiny: LlamaModel, tmp_path: Path) -> None:
     tokens = document(tiny, N)
     context, path = filled(tiny, tokens), tmp_path / "state.bin"
-    save_state_file(context, path, tokens)
+    context.save_file(path, tokens)
     with pytest.raises(ModelError, match="does not take back"):
-        load_state_file(context, path, [*tokens[:-1], tokens[0]])
+        context.load_file(path, [*tokens[:-1], tokens[0]])
     with pytest.raises(ModelError, match="does not take back"):
-        load_state_file(context, tmp_path / "none.bin", tokens)
+        context.load_file(tmp_path / "none.bin", tokens)
     with pytest.raises(ModelError, match="cannot write"):
-        save_state_file(context, tmp_path / "none" / "state.bin", tokens)
+        context.save_file(tmp_path / "none" / "state.bin", tokens)
     with pytest.raises(UsageError, match="do not fit"):
-        load_state_file(context, path, tokens * 3)
+        context.load_file(path, tokens * 3)
     assert context.snapshot(tokens) is not None  # it goes on
 
 

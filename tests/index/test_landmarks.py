@@ -142,11 +142,28 @@ def test_a_damaged_column_is_built_again(tmp_path: Path, few_runs: None) -> None
 def test_what_is_no_column_is_replaced(data: bytes, tmp_path: Path) -> None:
     with KVStore.open(tmp_path) as store:
         stream = stored(store)
-        key = landmarks._key(HEADS, stream.runs)
+        key = landmarks._key(HEADS, stream.runs, stream.codec)
         store.put_artifacts(landmarks.ARTIFACT_KIND, {key: data}, stream.document)
         check(best_of_blocks(store, stream, HEADS, questions(), STARTS))
         with store.reading_artifacts(landmarks.ARTIFACT_KIND, [key]) as found:
             assert len(found[key]) > len(data)
+
+
+def test_columns_read_in_a_codec_are_kept_apart(tmp_path: Path) -> None:
+    with KVStore.open(tmp_path) as store:
+        stream = stored(store)
+        codecs = {run.codec for run in store.lookup([run_id for run_id, _ in stream.runs]).values()}
+        streams = [stream, *(LandmarkStream(stream.runs, codec, stream.document) for codec in codecs)]
+        for n_columns, one in enumerate(streams, 1):
+            check(best_of_blocks(store, one, HEADS, questions(), STARTS))
+            check(best_of_blocks(store, one, HEADS, questions(), STARTS))
+            assert len(kept_columns(store)) == n_columns
+        assert n_columns > 1
+
+
+def kept_columns(store: KVStore) -> list[tuple[str]]:
+    """Keys of the columns that the store holds."""
+    return store.catalogue.query("SELECT key FROM artifacts WHERE kind = ?", [landmarks.ARTIFACT_KIND])
 
 
 def test_without_a_run_there_is_no_column(tmp_path: Path, few_runs: None) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.index import LexicalIndex
-from localctx.selection import choose, fuse, header_line, text_key
+from localctx.selection import choose, header_line, text_key
 from localctx.values import Block, Scores
 
 
@@ -98,22 +98,6 @@ def test_never_over_budget_never_twice_always_in_order(
     assert list(chosen.indices) == sorted(set(chosen.indices))
     assert len({keys[i] for i in chosen.indices}) == len(chosen.indices)
     assert (chosen.outcome == "chosen") == bool(chosen.blocks)
-
-
-def test_fused_ranks() -> None:
-    one, other = Scores("one", (3.0, 2.0, 0.0)), Scores("other", (0.0, 9.0, 1.0))
-    both = fuse([one, other])
-    assert both.selector == "one+other"
-    assert both.values[1] == max(both.values)
-    assert fuse([one, one]).values[0] == pytest.approx(1.0)
-    assert fuse([one, other], {"one": 0.0}).values[0] == 0
-    assert (
-        fuse([Scores("ties", (5.0, 5.0, 1.0))]).values[0] == fuse([Scores("ties", (5.0, 5.0, 1.0))]).values[1]
-    )
-    with pytest.raises(ValueError, match="one document"):
-        fuse([one, Scores("short", (1.0,))])
-    with pytest.raises(ValueError, match="one document"):
-        fuse([])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localctx.selection.fuse import blend
+from localctx.selection.fuse import fuse
 from localctx.selection.landmarks import fused, head_scores, landmark_scores, shared_lead
 from localctx.values import Scores
 
@@ -60,18 +60,17 @@ def test_the_lead_of_questions(questions: list[list[int]], lead: int) -> None:
     assert shared_lead(questions) == lead
 
 
-def test_a_blend_keeps_distances_and_weights() -> None:
+def test_fused_scores_keep_distances() -> None:
     words, landmarks = Scores("lexical", (0.0, 10.0, 5.0)), Scores("landmarks", (2.0, 0.0, 2.0))
-    assert blend([words, landmarks]).values == (0.5, 0.5, 0.75)
-    assert blend([words, landmarks], {"lexical": 3.0}).values == (0.25, 0.75, 0.625)
+    assert fuse([words, landmarks]).values == (0.5, 0.5, 0.75)
     assert fused(words, landmarks).selector == "lexical+landmarks"
-    assert blend([words, Scores("landmarks", (0.0,) * 3)]).values == (0.0, 0.5, 0.25)
+    assert fuse([words, Scores("landmarks", (0.0,) * 3)]).values == (0.0, 0.5, 0.25)
     for wrong in ([], [words, Scores("x", (1.0,))]):
         with pytest.raises(ValueError, match="one document"):
-            blend(wrong)
+            fuse(wrong)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8))
-def test_a_blend_lies_between_nothing_and_one(values: list[float]) -> None:
-    got = blend([Scores("a", tuple(values)), Scores("b", tuple(reversed(values)))]).values
+def test_fused_scores_lie_between_nothing_and_one(values: list[float]) -> None:
+    got = fuse([Scores("a", tuple(values)), Scores("b", tuple(reversed(values)))]).values
     assert all(0.0 <= value <= 1.0 + 1e-9 for value in got)

@@ -15,6 +15,7 @@ from localctx import _native
 from localctx.document import open_document
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.query_capture import QueryReader
+from localctx.errors import ModelError, NotComposable, OutOfMemory
 from localctx.index import Hits, LexicalIndex
 from localctx.selection import landmarks as arithmetic
 from localctx.session import landmarks
@@ -168,6 +169,23 @@ def test_words_rank_where_the_keys_are_not_there(
         assert told == [f"--kv rank=fused: {said}; passages are chosen by words"]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [OutOfMemory("no memory for it", ""), NotComposable("tiny: cannot be asked", ""), ModelError("no")],
+)
+def test_words_rank_where_the_queries_cannot_be_had(
+    error: ModelError, indexed: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(QueryReader, "capture", failing)
+    with asking(indexed, kv="rank=fused") as (cache, index):
+        hits, told = ranking(cache, index)
+        assert hits == index.search(QUESTION)
+        assert told == [f"--kv rank=fused: {error.message}; passages are chosen by words"]
+
+
 @pytest.mark.parametrize("heads", [[], [[9, 0]], "17.3", [[0]], None])
 def test_words_rank_where_no_heads_are_known(
     heads: object, indexed: Place, monkeypatch: pytest.MonkeyPatch
@@ -187,9 +205,11 @@ def test_heads_that_came_with_the_model_are_taken(indexed: Place) -> None:
         options = EngineOptions(retrieval_heads=("1.3", "0.0"))
         with open_model(indexed.model, options) as model:
             cache.model = model
-            found = landmarks.retrieval_heads(cache)
-            assert not isinstance(found, str)
-            assert found.heads == ((1, 3), (0, 0))
+            for known in ({}, {HEADS_FACT: {"heads": []}}, {HEADS_FACT: {"heads": [[9, 0]]}}):
+                cache.kept.facts = lambda _, known=known: known  # type: ignore[misc]  # found in vain
+                found = landmarks.retrieval_heads(cache)
+                assert not isinstance(found, str)
+                assert found.heads == ((1, 3), (0, 0))
 
 
 def test_text_retrieval_says_that_it_chooses_by_words(indexed: Place) -> None:

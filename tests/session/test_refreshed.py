@@ -216,18 +216,21 @@ def test_nothing_is_written_without_a_store_or_to_one_that_is_read_only(
     assert sorted(path.name for path in indexed.store.rglob("*.seg")) == before
 
 
-def test_what_was_cancelled_on_the_way_is_not_kept(indexed: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """generate() then evaluates everything itself, behind nothing that was restored."""
+def test_what_was_cancelled_on_the_way_is_not_kept_and_not_answered(
+    indexed: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = LlamaKVContext.place
 
     def cancelled(context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *more: Any) -> int:
         if not parts:
             return place(context, tokens, parts, *more)
-        place(context, (), ())
-        return 0
+        return place(context, tokens, parts, lambda done, total: context.cancel())
 
     monkeypatch.setattr(LlamaKVContext, "place", cancelled)
-    put(indexed, 33)
+    monkeypatch.setattr(LlamaKVContext, "generate", lambda *_: pytest.fail("answered"))
+    answer = put(indexed, 33)
+    assert (answer.finish_reason, answer.text, answer.support) == ("cancelled", "", "none")
+    assert (answer.tokens.restored, answer.tokens.generated) == (0, 0)
     assert kept(indexed) == []
 
 

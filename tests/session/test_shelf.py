@@ -230,6 +230,25 @@ def test_a_full_disk_is_said_once_and_the_answer_comes(place: Place, monkeypatch
     assert list((place.store / "index").iterdir()) == []
 
 
+def test_what_is_too_large_is_not_written_and_said_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        place.write(TEXT * 4, "a.md"),
+        place.write(TEXT * 4 + "More.", "b.md"),
+        place.write(TEXT, "c.md"),
+    ]
+    written: list[Path] = []
+    monkeypatch.setattr("localctx.store.derived._seal", written.append)
+    _, notices = place.ask(*files[:2], store_limit="50k")
+    assert len([notice for notice in notices if "all such files may take 5.0 kB" in notice]) == 1
+    assert (place.kept(), written) == (0, [])
+    monkeypatch.undo()
+    monkeypatch.setattr(shelf_module, "LEAST_BYTES", 1000)
+    place.ask(*files, store_limit="400k")
+    assert place.kept() == 1  # of the third, although the others are too large
+
+
 def test_what_a_password_opened_or_a_stream_brought_is_not_kept(place: Place) -> None:
     file = place.write(TEXT)
     secret = place.write("secret\n", "password")

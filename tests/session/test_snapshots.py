@@ -88,7 +88,7 @@ def test_the_size_is_told_when_it_is_kept(place_of: MakePlace) -> None:
     place = place_of()
     answer, notices = told(place, "one.md")
     (size_told,) = [text for text in notices if "is kept for further questions" in text]
-    assert "MiB of state after" in size_told
+    assert "kB of state after" in size_told
     assert not any("is kept" in warning for warning in answer.warnings)
     assert not any("is kept" in text for text in told(place, "one.md")[1])
 
@@ -96,7 +96,7 @@ def test_the_size_is_told_when_it_is_kept(place_of: MakePlace) -> None:
 def test_much_is_announced_before(place_of: MakePlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localctx.session.snapshots.MUCH_BYTES", 1000)
     answer, _ = told(place_of(), "one.md")
-    assert any("GB of disk; --store off keeps none" in warning for warning in answer.warnings)
+    assert any(" of disk; --store off keeps none" in warning for warning in answer.warnings)
 
 
 def test_index_keeps_it(place_of: MakePlace) -> None:
@@ -167,6 +167,22 @@ def test_what_differs_is_a_miss(place_of: MakePlace, monkeypatch: pytest.MonkeyP
     assert place.ask("one.md").tokens.restored > 300
 
 
+def test_only_one_state_of_the_same_documents_is_kept(
+    place_of: MakePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localctx.session.snapshots.PIECE_BYTES", 100_000)
+    place = place_of()
+    sizes = []
+    for build in ("one build", "another"):
+        monkeypatch.setattr("localctx.engine.llama_context.library_id", lambda lib, build=build: build)
+        assert place.ask("one.md").tokens.restored == 0
+        with KVStore.open(place.store) as store:
+            sizes.append(store.size_bytes)
+    assert sizes[1] < sizes[0] * 1.2
+    assert len([name for name in pieces(place) if "." not in name]) == 1
+    assert place.ask("one.md").tokens.evaluated < 100
+
+
 def test_a_context_of_another_size_takes_it(place_of: MakePlace) -> None:
     place = place_of()
     place.ask("one.md", max_tokens=1)
@@ -178,7 +194,8 @@ def test_what_llama_cpp_refuses_is_made_again(place_of: MakePlace, monkeypatch: 
     wanted = place.ask("one.md")
     (name,) = (name for name in pieces(place) if "." not in name)
     with KVStore.open(place.store) as store:
-        store.put_artifacts(KIND, {f"{name}.0": b"\0" * 1000})  # whole, but no state
+        (document,) = store.documents()
+        store.put_artifacts(KIND, {f"{name}.0": b"\0" * 1000}, document.key)  # whole, but no state
     answer = place.ask("one.md")
     assert any("is made again" in warning for warning in answer.warnings)
     assert (answer.text, answer.tokens.restored) == (wanted.text, 0)
@@ -191,7 +208,7 @@ def test_what_llama_cpp_refuses_is_made_again(place_of: MakePlace, monkeypatch: 
     monkeypatch.setattr(LlamaContext, "check_snapshots", lambda self: None)
     monkeypatch.setattr(LlamaContext, "snapshot", lambda self, *words: np.empty(0, np.uint8))
     place.ask("one.md")
-    assert not [kept for kept in pieces(place) if "." not in kept]  # dropped
+    assert not pieces(place)  # dropped, with all its pieces
 
 
 def test_damage_is_a_miss(place_of: MakePlace) -> None:
@@ -273,6 +290,21 @@ def test_stores_that_cannot_take_it(place_of: MakePlace, monkeypatch: pytest.Mon
     monkeypatch.setattr("localctx.store.folder.os.access", lambda path, mode: False)
     assert place.ask("one.md").tokens.evaluated < 100  # can only be read
     assert place.ask("two.md").tokens.restored == 0
+
+
+def test_a_store_that_cannot_be_used_is_told_once(place_of: MakePlace) -> None:
+    place = place_of()
+    place.store.write_text("a file where the store's folder would be")
+    converted = place.folder / "one.txt"
+    converted.write_bytes(ONE.encode("utf-16"))
+    with (
+        open_model(place.model, EngineOptions(n_threads=1)) as model,
+        open_document(converted, cache_dir=place.store) as document,
+    ):
+        events = list(ask([document], model, "code of gate 7?", place.settings()))
+    assert isinstance(events[-1], Finished)
+    (told_of,) = [text for text in events[-1].answer.warnings if "not kept" in text]
+    assert told_of.startswith("the text is not kept for the next run: ")
 
 
 def test_the_limit_of_the_store_holds(place_of: MakePlace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store.stored import SPACE, document_of, encoded_run, ids_of, segment_files, tokens_of, write
 
 from localctx._native import Run
 from localctx.kv import PrefillPolicy
-from localctx.store import DocumentIdentity, KVStore, StoreUnusable, run_ids, writing
+from localctx.store import DocumentIdentity, KVStore, StoreUnusable, artifacts, run_ids, writing
 from localctx.store import segments as segment_module
 from localctx.store.derived import DerivedFiles
 
@@ -181,10 +182,12 @@ def test_what_was_derived_of_a_text_counts_and_goes_with_it(tmp_path: Path) -> N
         for name in names[:2]:
             derived.write(name, "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
         assert store.size_bytes == bare + derived.size_bytes > bare + 10_000
-        store.limit_bytes = bare * 3 // 2 + 1000  # three documents, or two and what was derived of them
+        store.limit_bytes = bare * 3 // 2 + 6000  # three documents and what was derived of one
+        derived.find(names[1], "0" * 32)
         write(store, names[2], tokens_of(1000, 2), seed=2)
-        assert {document.identity.name for document in store.documents()} == set(names[1:])
-        assert set(derived.sizes()) == {names[1]}
+        assert {document.identity.name for document in store.documents()} == set(names)
+        assert set(derived.sizes()) == {names[1]}  # the other one was not used so lately
+        store.limit_bytes *= 2
         other = DocumentIdentity(SPACE, PrefillPolicy("exact", 0), names[1], 1000, "the same text otherwise")
         some = run_ids(SPACE, other.policy, TOKENS)
         with store.writing(other, some) as writer:
@@ -193,12 +196,87 @@ def test_what_was_derived_of_a_text_counts_and_goes_with_it(tmp_path: Path) -> N
         assert set(derived.sizes()) == {names[1]}
         store.remove(other.key)
         assert derived.sizes() == {}
+        store.remove(document_of(TOKENS, names[0]).key)
         derived.write(names[0], "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
         assert (store.gc().n_leftovers_removed, store.gc({names[0]}).n_leftovers_removed) == (0, 0)
         assert store.gc(()).n_leftovers_removed == 1
         derived.write(names[0], "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
         store.clear()
     assert derived.sizes() == {}
+
+
+def test_nothing_is_evicted_for_what_cannot_fit_all_the_same(tmp_path: Path) -> None:
+    with KVStore.open(tmp_path) as store:
+        for name in "ab":
+            write(store, name, tokens_of(1000, ord(name)))
+        store.put_artifacts("prefix", {"shared": bytes(50_000)})
+        DerivedFiles(tmp_path).write("f" * 32, "0" * 32, lambda path: path.write_bytes(b"w" * 5000) and None)
+        before, store.limit_bytes = store.size_bytes, store.size_bytes
+        with pytest.raises(StoreUnusable, match=f"limit of {store.size_bytes / 1000:.1f} kB is reached"):
+            store.put_artifacts("state", {"large": bytes(before - 49_000)}, document_of(TOKENS, "c"))
+        assert store.size_bytes == before
+        store.put_artifacts("state", {"small": bytes(4000)}, document_of(TOKENS, "c"))
+        assert {one.identity.name for one in store.documents()} == {"a", "b", "c"}
+        assert DerivedFiles(tmp_path).sizes() == {}
+
+
+def test_what_goes_with_no_document_evicts_none(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    with KVStore.open(tmp_path, warn=warnings.append) as store:
+        ids = write(store, "a", TOKENS)
+        store.limit_bytes = store.size_bytes + 1000
+        store.put_artifacts("queries", {"large": bytes(2000)})
+        store.put_artifacts("queries", {"small": bytes(200)})
+        with store.reading_artifacts("queries", ["large", "small"]) as found:
+            assert set(found) == {"small"}
+        assert (store.n_leading(ids), warnings) == (8, [])
+
+
+def test_nothing_is_kept_for_a_document_that_is_gone(tmp_path: Path) -> None:
+    with KVStore.open(tmp_path) as store:
+        write(store, "a", TOKENS)
+        key = document_of(TOKENS, "a").key
+        store.remove(key)
+        store.put_artifacts("columns", {"one": b"column"}, key)
+        with store.reading_artifacts("columns", ["one"]) as found:
+            assert not found
+        assert (store.size_bytes, segment_files(tmp_path)) == (0, [])
+
+
+def test_derived_bytes_that_another_process_moved_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    with KVStore.open(tmp_path, warn=warnings.append) as store, KVStore.open(tmp_path) as other:
+        for number in range(20):
+            store.put_artifacts("prefix", {str(number): bytes([number]) * 1000})
+        find = artifacts.find
+
+        def found_then_moved(*words: Any) -> Any:
+            found = find(*words)
+            other.gc()
+            return found
+
+        monkeypatch.setattr(artifacts, "find", found_then_moved)
+        with store.reading_artifacts("prefix", ["7"]) as found:
+            assert bytes(found["7"]) == bytes([7]) * 1000
+        assert (len(segment_files(tmp_path)), warnings) == (1, [])
+
+
+def test_a_token_of_several_lazy_grids_counts_once(tmp_path: Path) -> None:
+    policy, tokens = PrefillPolicy("lazy", 256), tokens_of(1000)
+    with KVStore.open(tmp_path) as store:
+        for offset in (0, 128):
+            ids = run_ids(SPACE, policy, tokens, (), offset)
+            with store.writing(document_of(tokens, policy=policy), ()) as writer:
+                for number in range(4, 8):
+                    data = encoded_run(number, min(128, 1000 - 128 * number))
+                    ordinal = offset // 128 * len(ids) + number
+                    writer.add(
+                        ordinal, ids[number], data, n_tokens=min(128, 1000 - 128 * number), codec="int4"
+                    )
+        (document,) = store.documents()
+        assert (document.n_tokens_stored, document.n_runs) == (1000 - 4 * 128, 8)
 
 
 def test_what_nothing_refers_to_goes_before_any_document(tmp_path: Path) -> None:

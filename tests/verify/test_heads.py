@@ -59,7 +59,7 @@ def test_a_model_that_finds_nothing_has_no_heads(report: HeadReport) -> None:
     found = np.mean([report.recall["landmarks"][kind][1] for kind in KINDS])
     assert bool(report.heads) == (found >= heads.MIN_RECALL)
     assert report.fact["heads"] == [list(head) for head in report.heads]
-    assert 0 < report.bytes_per_token <= heads.MAX_KV_HEADS * (16 + 4)
+    assert 0 < report.bytes_per_token <= heads.MAX_HEADS * (16 + 4)
 
 
 def test_the_heads_that_find_the_choosing_half_are_chosen(
@@ -82,7 +82,7 @@ def test_the_heads_that_find_the_choosing_half_are_chosen(
         return scores
 
     monkeypatch.setattr(heads._Asker, "ask_all", ask_all)
-    monkeypatch.setattr(heads, "MAX_KV_HEADS", 2)
+    monkeypatch.setattr(heads, "MAX_HEADS", 2)
     with open_model(tiny_model_path) as model:
         found = find_heads(model, prose(1200), FEW)  # type: ignore[arg-type]  # it is one
     assert found.heads == ((0, 2), (1, 1))
