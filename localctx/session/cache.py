@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from localctx import _native
 from localctx.assemble import RunOf
-from localctx.errors import NotComposable
+from localctx.errors import NotComposable, UsageError
 from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
 from localctx.session.encoding import Encoding
 from localctx.session.frame import Frame, frame_of
@@ -190,7 +190,10 @@ class Cache:
         return all(self.kept.run(run_id) is not None for run_id in stream.ids)
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
-        """Cells that prefilling under a policy takes, at least a few for the prefix alone."""
+        """Cells that prefilling under a policy takes, at least a few for the prefix alone.
+
+        Raises UsageError for more than the model was trained for.
+        """
         attended = policy.sinks + policy.window
         if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
             local = n_tokens
@@ -198,7 +201,15 @@ class Cache:
             local = 2 * policy.window
         else:
             local = (attended if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
-        return len(self.prefix) + max(local, RUN_TOKENS)
+        n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
+        if n_ctx > self._trained and not self.run.settings.force:
+            sinks = f",sinks={policy.sinks}" if policy.sinks else ""
+            raise UsageError(
+                f"prefill under --kv policy={policy.kind}{sinks} takes a context of {n_ctx:,} tokens, "
+                f"{self.model.info.name} was trained for {self._trained:,}",
+                "policy=window, fewer sinks, or --force",
+            )
+        return n_ctx
 
     # --- speed ------------------------------------------------------------------------------------
 

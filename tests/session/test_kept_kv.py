@@ -403,3 +403,11 @@ def test_the_verdict_decides(indexed: Place, passes: bool, strategy: str) -> Non
         store.set_model_fact(model.info.fingerprint, "verdict", {"stream": {"passes": passes}})
     answer = indexed.ask(book(indexed))
     assert answer.strategy == strategy
+
+
+@pytest.mark.parametrize("kv", ["policy=exact", "window=256,sinks=4096"])
+def test_a_policy_beyond_the_trained_length_is_refused_by_its_name(indexed: Place, kv: str) -> None:
+    for act in (indexed.index, indexed.ask):
+        with pytest.raises(UsageError, match="was trained for 2,048") as refused:
+            act(book(indexed), strategy="stream", kv=kv)
+        assert "--kv policy" in refused.value.message
