@@ -61,6 +61,17 @@ class KVSettings:
         return PrefillPolicy(self.policy, self.window, self.sinks if self.policy == "window" else 0)
 
     @property
+    def only_for_stream(self) -> tuple[str, ...]:
+        """Settings other than the default that only the strategy `stream` looks at, as they are typed."""
+        typed = {
+            f"lazy={self.lazy}": self.lazy != "auto",
+            f"rank={self.rank}": self.rank != "lexical",
+            f"refresh={self.refresh or 0:.0%}": self.refresh is not None,
+            f"budget={self.budget}": self.budget is not None,
+        }
+        return tuple(text for text, is_set in typed.items() if is_set)
+
+    @property
     def stored_codec(self) -> str:
         """The codec of documents in the store."""
         return self.codec or "int4"

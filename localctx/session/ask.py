@@ -99,6 +99,10 @@ def _answer(
     n_ctx = min(round_n_ctx(prepared.n_prompt + run.settings.max_tokens), run.limit)
     if choice.strategy != "stream":  # that one is told before it prefills
         yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
+        if unused := ",".join(run.settings.cache.only_for_stream):
+            yield run.warn(
+                f"--kv {unused} is for stored KV (--strategy stream); this answer is {choice.strategy}"
+            )
     yield from run.unheard()
     if isinstance(prepared.source, Request):
         decoded = yield from _decode(run, prepared.source, n_ctx, prepared.n_head, kept)

@@ -50,9 +50,6 @@ def retrieved(run: Run, index: LexicalIndex, question: str, budget: int) -> Gene
 
     Raises UsageError when not even one fits the budget, in tokens.
     """
-    rank = run.settings.cache.rank
-    if rank != "lexical":
-        yield run.warn(f"--kv rank={rank} is for stored KV (--strategy stream); passages are chosen by words")
     hits = index.search(question)
     chosen = yield from pointed_blocks(run, hits, question, budget, lambda number: _cost(run, number))
     passages = tuple(run.passage(number) for number in chosen)

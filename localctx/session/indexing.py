@@ -239,7 +239,7 @@ def _row(cache: Cache, plan: _Plan, n_evaluated: int, seconds: float) -> Indexed
         tokens_stored_before=plan.n_stored,
         tokens_evaluated=n_evaluated,
         tokens_stored=stream.n_tokens_of(range(n_leading)),
-        size_bytes=cache.kept.size_bytes(stream.ids),
+        size_bytes=cache.kept.size_bytes(stream.ids, plan.codec),
         seconds=seconds,
         policy=stream.policy.kind,
         codec=plan.encoding.codec,

@@ -173,11 +173,11 @@ class Kept:
 
         return keep
 
-    def size_bytes(self, ids: Sequence[bytes]) -> int:
-        """Bytes of the runs that the store holds, in the encoding it would give."""
+    def size_bytes(self, ids: Sequence[bytes], codec: str | None = None) -> int:
+        """Bytes of the runs that the store holds in `codec`, or in the encoding it would give."""
         if self._store is None:
             return 0
-        return sum(run.size_bytes for run in self._store.lookup(ids).values())
+        return sum(run.size_bytes for run in self._store.lookup(ids, codec).values())
 
     def others(self, text_hash: str, stream: TokenStream) -> list[str]:
         """In words, what stored KV of the same text was made with, where that is something else."""

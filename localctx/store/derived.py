@@ -1,6 +1,6 @@
 """Files derived from texts, one each: FOLDER/index/<hash of the text>-<key>. Does not know what is in them.
 
-A file ends with the xxh3-128 of all that stands before. It is written under a temporary name, synced and
+A file ends with the xxh3-128 of its name and all that stands before. It is written under a temporary name, synced and
 renamed, so that it is whole or absent; on each use everything of it is checked, and what does not match is a
 miss and goes. Folder 0700, files 0600, links not followed. The least recently used go beyond the limit.
 """
@@ -59,7 +59,7 @@ class DerivedFiles:
         try:
             check_private(self._folder, owners=(ROOT_USER,))
             with open_regular(path) as file:
-                is_sound = _is_sound(file)
+                is_sound = _is_sound(file, path.name)
         except (OSError, NotPrivate):
             return None
         with contextlib.suppress(OSError):  # one that can only be read still serves
@@ -84,8 +84,9 @@ class DerivedFiles:
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
             fill(temporary)
             _check_size(temporary.stat().st_size + CHECKSUM_BYTES, max_bytes)
-            _seal(temporary)
-            temporary.rename(self._path(text_hash, key))
+            path = self._path(text_hash, key)
+            _seal(temporary, path.name)
+            temporary.rename(path)
             sync_folder(self._folder)
         except NotPrivate as error:
             raise StoreUnusable(str(error)) from None
@@ -153,13 +154,19 @@ class DerivedFiles:
         return max(0, n_before - sum(1 for _ in self._own())), freed_bytes
 
     def damaged(self) -> list[Path]:
-        """Files that are not what was written."""
+        """Files that are not what was written, or cannot be read."""
         found = []
         for path, _ in self._own():
             if NAME.fullmatch(path.name):
-                with contextlib.suppress(FileNotFoundError), open_regular(path) as file:
-                    if not _is_sound(file):
-                        found.append(path)
+                try:
+                    with open_regular(path) as file:
+                        is_sound = _is_sound(file, path.name)
+                except FileNotFoundError:  # another process is tidying up as well
+                    continue
+                except OSError:
+                    is_sound = False
+                if not is_sound:
+                    found.append(path)
         return found
 
     def _remove(self, is_doomed: Callable[[str, os.stat_result], bool]) -> int:
@@ -218,14 +225,14 @@ def _is_stale(status: os.stat_result) -> bool:
     return time.time() - status.st_mtime > STALE_SECONDS
 
 
-def _is_sound(file: BinaryIO) -> bool:
-    """Whether the file ends with the checksum of the rest. Raises OSError."""
+def _is_sound(file: BinaryIO, name: str) -> bool:
+    """Whether the file ends with the checksum of its name and the rest. Raises OSError."""
     n_left = os.fstat(file.fileno()).st_size - CHECKSUM_BYTES
-    return n_left > 0 and _hash(file, n_left) == os.pread(file.fileno(), CHECKSUM_BYTES, n_left)
+    return n_left > 0 and _hash(file, name, n_left) == os.pread(file.fileno(), CHECKSUM_BYTES, n_left)
 
 
-def _hash(file: BinaryIO, n_bytes: int) -> bytes:
-    hasher = xxhash.xxh3_128()
+def _hash(file: BinaryIO, name: str, n_bytes: int) -> bytes:
+    hasher = xxhash.xxh3_128(name.encode())
     buffer = memoryview(bytearray(READ_BYTES))
     at = 0
     while at < n_bytes and (n := os.preadv(file.fileno(), [buffer[: n_bytes - at]], at)):
@@ -234,10 +241,10 @@ def _hash(file: BinaryIO, n_bytes: int) -> bytes:
     return hasher.digest()
 
 
-def _seal(path: Path) -> None:
+def _seal(path: Path, name: str) -> None:
     """Append the checksum and bring the file to disk. Raises OSError."""
     with path.open("r+b") as file:
-        checksum = _hash(file, os.fstat(file.fileno()).st_size)
+        checksum = _hash(file, name, os.fstat(file.fileno()).st_size)
         file.seek(0, os.SEEK_END)
         file.write(checksum)
         file.flush()

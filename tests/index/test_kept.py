@@ -87,6 +87,22 @@ def test_damage_is_a_miss_and_goes(files: DerivedFiles, tmp_path: Path, how: str
     assert kept.load(files, TEXT, KEY) == (PARTS, None)
 
 
+def test_a_file_under_another_one_s_name_is_a_miss(files: DerivedFiles, tmp_path: Path) -> None:
+    kept.save(files, TEXT, KEY, PARTS, None)
+    path_of(tmp_path).rename(path_of(tmp_path, OTHER))
+    assert kept.load(files, OTHER, KEY) is None
+    assert not path_of(tmp_path, OTHER).exists()
+
+
+def test_one_that_cannot_be_read_is_reported(files: DerivedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    kept.save(files, TEXT, KEY, PARTS, None)
+    monkeypatch.setattr("localctx.store.derived.open_regular", closed)
+    assert [path.name for path in files.damaged()] == [f"{TEXT}-{KEY}"]
+
+
 @pytest.mark.parametrize("pragma", ["user_version = 99", "application_id = 1"])
 def test_another_version_is_a_miss(files: DerivedFiles, tmp_path: Path, pragma: str) -> None:
     def fill(path: Path) -> None:

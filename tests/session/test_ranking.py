@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from session.test_kept_kv import LONG, QUESTION, Place
+from session.test_kept_kv import LONG, QUESTION, SHORT, Place
 
 from localctx import _native
 from localctx.document import open_document
@@ -212,6 +212,13 @@ def test_heads_that_came_with_the_model_are_taken(indexed: Place) -> None:
                 assert found.heads == ((1, 3), (0, 0))
 
 
+def test_what_only_stored_kv_obeys_is_said_where_it_is_not_used(indexed: Place) -> None:
+    answer = indexed.ask(indexed.write(SHORT, "short.md"), kv="lazy=on,refresh=50,budget=300")
+    assert answer.strategy == "exact"
+    assert any("--kv lazy=on,refresh=50%,budget=300 is for stored KV" in text for text in answer.warnings)
+    assert not any("for stored KV" in text for text in indexed.ask(indexed.write(SHORT)).warnings)
+
+
 def test_text_retrieval_says_that_it_chooses_by_words(indexed: Place) -> None:
     answer = indexed.ask(indexed.write(LONG), strategy="retrieve", kv="rank=landmarks")
-    assert [text for text in answer.warnings if "rank=landmarks is for stored KV" in text]
+    assert [text for text in answer.warnings if "rank=landmarks" in text and "is for stored KV" in text]

@@ -239,7 +239,7 @@ def test_what_is_too_large_is_not_written_and_said_once(
         place.write(TEXT, "c.md"),
     ]
     written: list[Path] = []
-    monkeypatch.setattr("localctx.store.derived._seal", written.append)
+    monkeypatch.setattr("localctx.store.derived._seal", lambda path, name: written.append(path))
     _, notices = place.ask(*files[:2], store_limit="50k")
     assert len([notice for notice in notices if "all such files may take 5.0 kB" in notice]) == 1
     assert (place.kept(), written) == (0, [])
