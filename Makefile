@@ -12,7 +12,7 @@ TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check demo install model test test-deps lint format native-test pytest wheel-test clean
+.PHONY: help check demo install model test test-deps lint format native-test pytest proof wheel-test clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 export CMAKE_ARGS
@@ -39,6 +39,7 @@ make install       install for use into PREFIX, with llama.cpp built for GPU, an
 make model         fetch the embedded model (98 MB)
 make lint          ruff, mypy --strict             make format       ruff format and safe fixes
 make native-test   the C++ core's tests            make pytest       the Python tests
+make proof         tests that take many minutes
 make wheel-test    types and fast tests against the installed wheel, from another folder
 make clean         remove build outputs and caches; .venv, models and wheels stay
 
@@ -130,7 +131,10 @@ native-test:
 	$(dir $(CMAKE))ctest --test-dir build/native-tests --output-on-failure
 
 pytest:
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not proof" $(PYTEST_ARGS)
+
+proof:
+	$(BIN)/python -m pytest -m proof $(PYTEST_ARGS)
 
 # What users get: the wheel in a clean environment, nothing of the source tree importable. Tests that load the
 # model or take more than five seconds ran above against the same code and are left out here.
@@ -144,7 +148,7 @@ wheel-test: check $(BIN)/python
 	$(AWAY)/venv/bin/python -m pip install --quiet "$$(ls $(CURDIR)/$(AWAY)/dist/localctx-*.whl)[test,dev]"
 	cd $(AWAY)/elsewhere && ../venv/bin/python -m mypy --config-file "$(CURDIR)/pyproject.toml" --strict -p localctx
 	cd $(AWAY)/elsewhere && PYTHONSAFEPATH=1 ../venv/bin/python -m pytest -c "$(CURDIR)/pyproject.toml" \
-	  --rootdir "$(CURDIR)/tests" -p no:cacheprovider -m "not model and not slow" "$(CURDIR)/tests"
+	  --rootdir "$(CURDIR)/tests" -p no:cacheprovider -m "not model and not slow and not proof" "$(CURDIR)/tests"
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,8 +1,9 @@
 """Files derived from texts, one each: FOLDER/index/<hash of the text>-<key>. Does not know what is in them.
 
-A file ends with the xxh3-128 of its name and all that stands before. It is written under a temporary name, synced and
-renamed, so that it is whole or absent; on each use everything of it is checked, and what does not match is a
-miss and goes. Folder 0700, files 0600, links not followed. The least recently used go beyond the limit.
+A file ends with the xxh3-128 of its name and of all that stands before. It is written under a temporary name,
+synced and renamed, so that it is whole or absent; on each use everything of it is checked, and what does not
+match is a miss and goes. Folder 0700, files 0600, links not followed. The least recently used go beyond the
+limit.
 """
 
 from __future__ import annotations
