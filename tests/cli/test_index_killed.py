@@ -180,6 +180,7 @@ def test_killed_while_it_writes(localctx: Run, tmp_path: Path, tiny_model_path: 
     assert len(kill_often(indexing, itertools.repeat(3), 3, seed=1)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.proof
 def test_killed_fifty_times_while_it_writes(localctx: Run, tmp_path: Path, tiny_model_path: Path) -> None:
     indexing = Indexing(tmp_path, tiny_model_path, localctx, n_chapters=60)
