@@ -136,7 +136,10 @@ class Stored:
         ]
         found = Found(mine_too, mine, frozenset(hashes & self.indexes.keys()))
         if not (found.documents or found.texts or found.indexed):
-            raise UsageError(f"nothing of {target} is stored", "localctx store ls lists what is")
+            raise UsageError(
+                f"nothing of {target} is stored",
+                "localctx store ls lists files and keys; of a key its first six characters will do",
+            )
         return found
 
     def one_document(self, target: str) -> StoredDocument:
@@ -147,8 +150,8 @@ class Stored:
             raise UsageError(f"{target}: {what} is stored", "localctx store ls shows the keys")
         return documents[0]
 
-    def remove(self, targets: Sequence[str]) -> tuple[int, int, int]:
-        """Remove documents, and texts that no other document has; (documents, texts, bytes) that went."""
+    def remove(self, targets: Sequence[str]) -> tuple[list[str], int, int]:
+        """Remove documents, and texts that no other document has; (names, texts, bytes) that went."""
         found = [self.find(target) for target in targets]
         documents = {document.key: document for one in found for document in one.documents}
         texts = {text.key: text for one in found for text in one.texts}
@@ -160,17 +163,18 @@ class Stored:
         cache = self._cache()
         freed_bytes += sum(cache.remove(key) for key in texts) if cache is not None else 0
         freed_bytes += self._derived.remove(gone)
-        return len(documents), len(texts), freed_bytes
+        return [document.identity.name for document in documents.values()], len(texts), freed_bytes
 
-    def remove_all(self) -> tuple[int, int, int]:
+    def remove_all(self) -> tuple[list[str], int, int]:
         """Remove everything, also a store of another version, a damaged one, or one on a full disk."""
         if self._kv is not None and can_only_be_read(self._kv.folder):  # not so on a full disk
             self._kv.check_writable()
-        n_documents, n_texts = 0, len(self.texts)
+        names: list[str] = []
+        n_texts = len(self.texts)
         freed_bytes = 0
         try:
             if self.kv is not None:
-                n_documents = len(self.documents)
+                names = [document.identity.name for document in self.documents]
                 freed_bytes = self.kv.clear()
         except StoreBusy:
             raise
@@ -178,7 +182,7 @@ class Stored:
             freed_bytes = KVStore.erase(self.root)
         cache = self._cache()
         freed_bytes += self._derived.clear() + (cache.clear() if cache is not None else 0)
-        return n_documents, n_texts, freed_bytes
+        return names, n_texts, freed_bytes
 
     def tidy(self) -> GcReport | None:
         """Remove what nothing refers to, in the store of KV where there is one; None where there is none."""

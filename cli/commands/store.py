@@ -133,16 +133,20 @@ def rm(
 ) -> None:
     """Remove documents from the store: their KV and their converted text."""
     if bool(targets) == every:
-        raise UsageError("name what to remove, or --all", "localctx store ls lists it")
+        problem = (
+            "--all removes everything: name no file beside it" if every else "name what to remove, or --all"
+        )
+        raise UsageError(problem, "localctx store ls lists what is stored")
     with options.open() as stored:
         if every:
-            n_documents, n_texts, freed_bytes = stored.remove_all()
+            names, n_texts, freed_bytes = stored.remove_all()
         else:
-            n_documents, n_texts, freed_bytes = stored.remove(targets or [])
+            names, n_texts, freed_bytes = stored.remove(targets or [])
     if options.json:
-        _print_json("store-rm", {"documents": n_documents, "texts": n_texts, "freed_bytes": freed_bytes})
+        _print_json("store-rm", {"documents": len(names), "texts": n_texts, "freed_bytes": freed_bytes})
     else:
-        _line(f"removed {n_documents:,} documents and {n_texts:,} texts, {_size(freed_bytes)}")
+        which = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
+        _line(f"removed {len(names):,} documents{which} and {n_texts:,} texts, {_size(freed_bytes)}")
 
 
 def gc(options: StoreOptions) -> None:
