@@ -145,7 +145,10 @@ def rm(
     if options.json:
         _print_json("store-rm", {"documents": len(names), "texts": n_texts, "freed_bytes": freed_bytes})
     else:
-        which = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names else ""
+        from localctx.names import display_name
+
+        some = ", ".join([*map(display_name, names[:5]), *(["…"] if len(names) > 5 else [])])
+        which = f" ({some})" if names else ""
         _line(f"removed {len(names):,} documents{which} and {n_texts:,} texts, {_size(freed_bytes)}")
 
 

@@ -122,7 +122,7 @@ def test_a_document_is_found_by_file_or_key(
 def test_a_plain_file_is_found_by_its_content(localctx: Run, root: Path, plain: Path) -> None:
     identity = keep(root, plain)
     assert identity.text_hash == xxhash.xxh3_128_hexdigest(plain.read_bytes())
-    assert localctx("store", "rm", str(plain)).out.startswith("removed 1 documents and 0 texts")
+    assert localctx("store", "rm", str(plain)).out.startswith("removed 1 documents (plain.txt) and 0 texts")
 
 
 def test_a_text_stays_while_another_model_s_kv_needs_it(localctx: Run, root: Path, converted: Path) -> None:
