@@ -48,10 +48,8 @@ from localctx.session.streaming import streamed
 from localctx.settings import Settings
 from localctx.values import Model, Prompt
 
-__all__ = ["DEFAULT_TOKENS", "WAYS", "Asking", "measure"]
+__all__ = ["WAYS", "Asking", "measure"]
 
-DEFAULT_TOKENS = 4096
-"""Of the built-in text."""
 WAYS = ("stored, refresh=0", "stored, refresh=auto", "stored, again", "re-prefill", "retrieve")
 AT_ZERO, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
 PROBE_TOKENS = 256
@@ -90,8 +88,6 @@ def measure(
     asking.check()
     able = kv_model(model)
     facts = machine(settings.threads)
-    if source is None and n_tokens is None:
-        n_tokens = DEFAULT_TOKENS
     with (
         temporary_store(settings) as (own, folder),
         document_of(source, own, model, n_tokens, folder) as document,

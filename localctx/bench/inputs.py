@@ -32,6 +32,8 @@ __all__ = [
 
 BUILT_IN = "Python's documentation"
 LEAST_TOKENS = 256
+DEFAULT_TOKENS = 4096
+"""Of the built-in text."""
 
 
 def built_in_text() -> str:
@@ -77,13 +79,15 @@ def temporary_store(settings: Settings) -> Iterator[tuple[Settings, Path]]:
 def document_of(
     source: str | None, settings: Settings, model: Model, n_tokens: int | None, folder: Path
 ) -> Iterator[Document]:
-    """The document of the file, or of the built-in text: its first n_tokens, to the end of a block, or whole.
+    """The document of the file, or of the built-in text: its first n_tokens, to the end of a block; without
+    n_tokens a file whole, of the built-in text DEFAULT_TOKENS.
 
     What has to be written is written into `folder`. Raises UsageError when there are fewer tokens.
     """
     if n_tokens is not None and n_tokens < LEAST_TOKENS:
         raise UsageError(f"--tokens {n_tokens} is out of range", f"{LEAST_TOKENS} or more")
     if source is None:
+        n_tokens = n_tokens or DEFAULT_TOKENS
         whole = folder / "documentation.md"
         whole.write_text(built_in_text(), "utf-8")
     with open_document_for(source or str(whole), settings) as document:

@@ -30,10 +30,8 @@ from localctx.settings import Settings
 from localctx.store import StoreUnusable
 from localctx.values import Model, ModelInfo, Prompt, Request, Sampling
 
-__all__ = ["DEFAULT_TOKENS", "Dense", "Report", "Streamed", "measure"]
+__all__ = ["Dense", "Report", "Streamed", "measure"]
 
-DEFAULT_TOKENS = 4096
-"""Of the built-in text."""
 WARM_TOKENS = 64
 
 Marks = Sequence[tuple[float, int]]
@@ -168,8 +166,6 @@ def measure(
     check_repeats(n_repeats)
     able = kv_model(model)
     facts = machine(settings.threads)
-    if source is None and n_tokens is None:
-        n_tokens = DEFAULT_TOKENS
     with (
         temporary_store(settings) as (own, folder),
         document_of(source, own, model, n_tokens, folder) as document,

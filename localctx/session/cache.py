@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -19,7 +19,7 @@ from localctx.errors import NotComposable, UsageError
 from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
 from localctx.session.encoding import Encoding
 from localctx.session.frame import Frame, frame_of
-from localctx.session.kept import Kept
+from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.reading import Reading
 from localctx.session.run import Run
 from localctx.session.strategy import round_n_ctx
@@ -268,12 +268,9 @@ def opened_cache(run: Run, task: Sequence[str], kept: Kept | None = None) -> Ite
     except NotComposable as error:
         yield error.message
         return
-    with ExitStack() as stack:
-        if kept is None:
-            kept = Kept.of_settings(run.settings, run.note, is_told=run.is_told_unkept)
-            stack.callback(kept.close)
-        kept.warn = run.note
-        yield Cache(run, model, frame, space, kept, run.limit)
+    with kept_or_opened(run, kept) as at_hand:
+        at_hand.warn = run.note
+        yield Cache(run, model, frame, space, at_hand, run.limit)
 
 
 def run_finder(cache: Cache, streams: Sequence[Sequence[TokenStream]]) -> RunOf:

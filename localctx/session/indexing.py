@@ -18,13 +18,13 @@ from localctx.session.encoding import Encoding
 from localctx.session.events import Event, Listener, Notice, Planned, ignore_progress
 from localctx.session.filling import whole
 from localctx.session.indexed import Indexed, IndexedDocument
-from localctx.session.kept import Kept
+from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.opening import introduce, read_all, timed
 from localctx.session.prefill import Done, ensure_prefix, prefill_rest
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.reading import Reading
 from localctx.session.run import Run, start
-from localctx.session.snapshots import SnapshotContext, WholeState, kept_or_opened
+from localctx.session.snapshots import SnapshotContext, WholeState
 from localctx.session.strategy import round_n_ctx
 from localctx.session.token_stream import TokenStream
 from localctx.settings import Settings

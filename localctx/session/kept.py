@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from localctx import _native
+from localctx.session.run import Run
 from localctx.session.token_stream import TokenStream
 from localctx.settings import Settings
 from localctx.store import DocumentIdentity, KVStore, RunWriter, StoreUnusable
 
-__all__ = ["Keep", "Kept"]
+__all__ = ["Keep", "Kept", "kept_or_opened"]
 
 Keep: TypeAlias = Callable[[int, bytes], None]
 """Takes the encoded run with this number of a stream; called from one thread at a time."""
@@ -271,6 +272,19 @@ class Kept:
             if not self._is_told:
                 self.warn(f"{error.message}{hint}; what is computed now is not kept")
             self.failure = error
+
+
+@contextmanager
+def kept_or_opened(run: Run, kept: Kept | None) -> Iterator[Kept]:
+    """`kept`, which stays open, or the store of the run's settings."""
+    if kept is not None:
+        yield kept
+        return
+    opened = Kept.of_settings(run.settings, run.note, is_told=run.is_told_unkept)
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
 def _machine_name(machine: str) -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
+from localctx.document import Document
 from localctx.document.cache import full_name
-from localctx.kv import KVChunk, KVContext, KVPart
+from localctx.kv import KVChunk, KVContext, KVPart, KVSpace, PrefillPolicy
 from localctx.session.cache import CHUNK_TOKENS, PREFIX_CODEC, Cache
 from localctx.session.encoding import Encoder, Encoding
 from localctx.session.events import Listener, Progress
@@ -41,16 +42,23 @@ class Done:
 
 
 def identity_of(cache: Cache, reading: Reading, stream: TokenStream) -> DocumentIdentity:
-    """The document as the store knows it."""
-    document = reading.document
+    """The document as the store knows it, with the stream's KV."""
+    name = cache.model.info.name
+    return document_identity(reading.document, name, stream.space, stream.policy, stream.n_tokens)
+
+
+def document_identity(
+    document: Document, model: str, space: KVSpace, policy: PrefillPolicy, n_tokens: int
+) -> DocumentIdentity:
+    """The document as the store knows it; `model`: its name."""
     return DocumentIdentity(
-        space=stream.space,
-        policy=stream.policy,
+        space=space,
+        policy=policy,
         text_hash=document.content_hash,
-        n_tokens=stream.n_tokens,
+        n_tokens=n_tokens,
         name=document.source,
         n_bytes=document.text.n_bytes,
-        model=cache.model.info.name,
+        model=model,
         path=full_name(document.source),
     )
 

@@ -7,8 +7,8 @@ what they depend on, and what is refused all the same is a miss. Knows no layout
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx.byte_sizes import format_bytes
-from localctx.document.cache import full_name
 from localctx.engine.memory import available
 from localctx.errors import ModelError
 from localctx.kv import KVSpace
@@ -27,11 +26,12 @@ from localctx.session.events import Event, Notice
 from localctx.session.events import Progress as Step
 from localctx.session.kept import Kept
 from localctx.session.opening import timed
+from localctx.session.prefill import document_identity
 from localctx.session.run import Run
 from localctx.store import WHOLE_STATE, DocumentIdentity, KVStore, StoreUnusable, artifacts, joined
 from localctx.values import Context, Progress
 
-__all__ = ["Filled", "SnapshotContext", "WholeState", "kept_or_opened"]
+__all__ = ["Filled", "SnapshotContext", "WholeState"]
 
 KIND = "snapshot"
 PIECE_BYTES = 64 << 20
@@ -71,19 +71,6 @@ class Filled:
     n_restored: int = 0
     size_bytes: int = 0
     is_cancelled: bool = False
-
-
-@contextmanager
-def kept_or_opened(run: Run, kept: Kept | None) -> Iterator[Kept]:
-    """`kept`, which stays open, or the store of the run's settings."""
-    if kept is not None:
-        yield kept
-        return
-    opened = Kept.of_settings(run.settings, run.note, is_told=run.is_told_unkept)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +124,7 @@ class WholeState:
         info = self.run.model.info
         space = KVSpace(info.fingerprint, WHOLE_STATE, ())
         documents = [reading.document for reading in self.run.readings]
-        identities = [
-            DocumentIdentity(
-                space=space,
-                policy=EXACT,
-                text_hash=document.content_hash,
-                n_tokens=0,
-                name=document.source,
-                n_bytes=document.text.n_bytes,
-                model=info.name,
-                path=full_name(document.source),
-            )
-            for document in documents
-        ]
+        identities = [document_identity(document, info.name, space, EXACT, 0) for document in documents]
         return joined(identities, len(self.tokens))
 
     def _restore(self, context: SnapshotContext, name: str) -> int:
