@@ -2,8 +2,8 @@
 
 A span is known by all that it was computed from, down to the encoding of the runs restored before it
 (store.TokenChain). So its positions are known too, and it is kept as it stood, in f16: what is put back is
-what was taken out, bit by bit. Cells may lie in another order then, which an answer sees as rounding. Knows no
-text.
+what was taken out, bit by bit. Cells may lie in another order then, which an answer sees as rounding.
+Knows no text.
 """
 
 from __future__ import annotations
