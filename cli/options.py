@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from localctx.errors import Interrupted, NotYetAvailable
+from localctx.errors import Interrupted, NotYetAvailable, UsageError
 
 from .attention_options import AttentionOptions
 
@@ -160,7 +160,9 @@ class RunOptions(AttentionOptions, ReadOptions):
         given = super().flags()
         types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
         kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
-        overrides = None if self.override_kv is None else ",".join(self.override_kv)
+        if "" in (self.override_kv or ()):
+            raise UsageError("--override-kv '' is not understood", "--override-kv KEY=TYPE:VALUE")
+        overrides = ",".join(self.override_kv) if self.override_kv else None
         return {**given, "kv": ",".join(kv) or None, "override_kv": overrides}
 
 

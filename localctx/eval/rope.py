@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -82,7 +82,12 @@ class Method:
     @property
     def label(self) -> str:
         """As it stands in the table."""
-        return self.name if self.factor is None else f"{self.name} × {self.factor:g}"
+        return self.name if self.factor is None else f"{self.name} × {self.factor:.4g}"
+
+    @property
+    def family(self) -> str:
+        """What it is at one given factor: at the longest context, fixed and fitted are the same."""
+        return FITTED.get(self.name, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +208,19 @@ def measure(settings: Settings, chosen: ChosenModel, wanted: Wanted, tell: Calla
         tell("inside the trained length")
         baseline = _inside(model, tokens, wanted.n_targets)
     longest = (max(lengths) + wanted.n_targets + 1) / trained
+    found: dict[tuple[str, int], At] = {}
     rows: list[Row] = []
-    for method in methods_for(wanted.methods, float(f"{longest:.4g}")):
+    for method in methods_for(wanted.methods, longest):
         scaled = replace(unscaled, rope_scaling=method.name, rope_scale=method.factor)
-        with _opened(scaled, chosen) as model:
-            found = tuple(_at_lengths(model, method, tokens, lengths, wanted.n_targets, baseline, tell))
-        rows.append(Row(method, found))
+        ats = {
+            n: found[method.family, n] for n in lengths if n == max(lengths) and (method.family, n) in found
+        }
+        if len(ats) < len(lengths):
+            with _opened(scaled, chosen) as model:
+                left = [n for n in lengths if n not in ats]
+                ats |= _at_lengths(model, method, tokens, left, wanted.n_targets, baseline, tell)
+        found |= {(method.family, n): at for n, at in ats.items()}
+        rows.append(Row(method, tuple(ats[n] for n in lengths)))
     text = wanted.text or "Python's documentation"
     perplexity = math.exp(float(baseline.mean()))
     return Report(info.name, info.fingerprint, trained, text, wanted, perplexity, tuple(rows))
@@ -237,8 +249,9 @@ def _at_lengths(
     n_targets: int,
     baseline: Losses,
     tell: Callable[[str], None],
-) -> Iterator[At]:
+) -> dict[int, At]:
     """The method at each length."""
+    found = {}
     for n_context in lengths:
         tell(f"{method.label}: {n_targets:,} tokens after {n_context:,}")
         started = time.perf_counter()
@@ -246,7 +259,7 @@ def _at_lengths(
         losses, rope = _losses(model, span, n_context)
         rise = losses - baseline
         ratio = math.exp(min(700.0, float(rise.mean())))
-        yield At(
+        found[n_context] = At(
             n_context,
             rope,
             math.exp(min(700.0, float(losses.mean()))),
@@ -254,6 +267,7 @@ def _at_lengths(
             ratio * float(rise.std(ddof=1)) / math.sqrt(len(rise)),
             time.perf_counter() - started,
         )
+    return found
 
 
 def _inside(model: ScoredModel, tokens: Sequence[int], n_targets: int) -> Losses:

@@ -69,7 +69,7 @@ def test_overrides_are_in_force_and_make_another_model(tiny_model_path: Path) ->
     ):
         context = model.open_context(512)
         assert context.rope.freq_base == pytest.approx(123456.0)
-        assert (model.info.name, model.info.n_ctx_train) == ("a, b", 512)
+        assert (model.info.name, model.info.n_ctx_train) == ("mine, all", 512)
         assert model.info.fingerprint != as_is.info.fingerprint
         assert "base 123456" in model.kv_space(()).rope
         with pytest.raises(UsageError, match="512 tokens"):
