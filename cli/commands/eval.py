@@ -40,7 +40,7 @@ class GeneratedOptions:
         typer.Option("--lengths", metavar="N,...", help="In tokens, question and answer included: 8k,1m."),
     ] = "8k"
     languages: Annotated[
-        str, typer.Option("--languages", metavar="NAME,...", help="Of the documents: en, zh.")
+        str, typer.Option("--languages", metavar="NAME,...", help="Of the documents: en, zh, de.")
     ] = "en"
     tasks: Annotated[
         str | None,

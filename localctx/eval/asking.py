@@ -86,13 +86,16 @@ class Examined:
 
 @dataclass(slots=True)
 class Examiner:
-    """Asks in `modes`; `settings` name a store that is its own."""
+    """Asks in `modes`; `settings` name a store that is its own · keep: is given each question when it was
+    asked in all modes. Every selector is ranked as soon as one of them is to choose.
+    """
 
     model: KVModel
     settings: Settings
     modes: Sequence[str]
     kept: Kept
     say: Callable[[str], None]
+    keep: Callable[[GeneratedDocument, Asked], None]
     _no_selector: dict[str, str] = field(default_factory=dict)
 
     def examine(self, generated: GeneratedDocument, document: Document) -> Examined:
@@ -110,6 +113,7 @@ class Examiner:
             asked = []
             for number, question in enumerate(generated.questions, 1):
                 asked.append(self._ask(run, index, document, question, skipped))
+                self.keep(generated, asked[-1])
                 self.say(f"{name}: {number} of {len(generated.questions)} questions asked")
             n_tokens = run.n_tokens
         return Examined(generated, n_tokens, stored, tuple(asked), {**skipped, **self._no_selector})
@@ -142,7 +146,7 @@ class Examiner:
     def _rankings(self, run: Run, index: LexicalIndex, question: str) -> dict[str, list[int]]:
         """Block numbers as each selector ranks them, the best first; selectors that cannot are noted once."""
         rankings: dict[str, list[int]] = {}
-        wanted = [mode.removeprefix(STREAM) for mode in self.modes if mode.startswith(STREAM)]
+        wanted = RANKS if any(mode.startswith(STREAM) for mode in self.modes) else ()
         with opened_cache(run, question_task(question), self.kept) as cache:
             if isinstance(cache, str):
                 raise NotComposable(cache, "take another --model")

@@ -11,16 +11,17 @@ from localctx.errors import UsageError
 from localctx.eval.chinese import CHINESE
 from localctx.eval.documents import LIST_TASKS, GeneratedDocument, Sizes, write_list, write_prose
 from localctx.eval.english import ENGLISH
+from localctx.eval.german import GERMAN
 from localctx.eval.language import Language
 from localctx.eval.plans import ANSWERABLE_OF, PROSE_TASKS, make_plan, source_of
 from localctx.eval.prose import made_sentences
 from localctx.settings import nearest
 from localctx.values import Tokenizer
 
-__all__ = ["LANGUAGES", "N_ANSWER", "TASKS", "Wanted", "generate"]
+__all__ = ["LANGUAGES", "N_ANSWER", "TASKS", "TRANSLATED", "Wanted", "generate"]
 
-LANGUAGES: dict[str, Language] = {one.code: one for one in (ENGLISH, CHINESE)}
-TRANSLATED = {"en": "zh", "zh": "en"}
+LANGUAGES: dict[str, Language] = {one.code: one for one in (ENGLISH, CHINESE, GERMAN)}
+TRANSLATED = {"en": "zh", "zh": "en", "de": "zh"}
 """The language of translated questions, by that of the document."""
 TASKS = (*PROSE_TASKS, *LIST_TASKS)
 LEAST_LENGTH = 1024

@@ -5,6 +5,7 @@ Joins generation, asking and the report.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +15,11 @@ from localctx.api import open_document_for
 from localctx.bench.inputs import kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.errors import UsageError
-from localctx.eval.asking import DEFAULT_MODES, MODES, Examiner
+from localctx.eval.asking import DEFAULT_MODES, MODES, Asked, Examiner
+from localctx.eval.documents import GeneratedDocument
 from localctx.eval.generate import Wanted, generate
 from localctx.eval.prose import sentences_of
-from localctx.eval.report import Report
+from localctx.eval.report import Report, asked_json
 from localctx.session.kept import Kept
 from localctx.settings import Settings, nearest
 from localctx.values import Model
@@ -25,6 +27,8 @@ from localctx.values import Model
 __all__ = ["BUILT_IN", "Options", "measure", "parse_length"]
 
 BUILT_IN = "made prose"
+ANSWERS = "answers.jsonl"
+"""Written as the questions are asked, so that a run that is ended leaves what it found."""
 UNITS = {"k": 1 << 10, "m": 1 << 20}
 
 
@@ -74,8 +78,14 @@ def measure(model: Model, settings: Settings, options: Options, say: Callable[[s
     facts, examined = machine(settings.threads), []
     with temporary_store(settings) as (own, temporary), ExitStack() as stack:
         kept = stack.enter_context(closing(Kept.of_settings(own, say)))
-        examiner = Examiner(able, own, options.modes, kept, say)
         folder = _folder(options.data, temporary)
+        file = stack.enter_context((folder / ANSWERS).open("w", encoding="utf-8", newline="\n"))
+
+        def keep(generated: GeneratedDocument, asked: Asked) -> None:
+            file.write(json.dumps(asked_json(generated, asked), ensure_ascii=False) + "\n")
+            file.flush()
+
+        examiner = Examiner(able, own, options.modes, kept, say, keep)
         with _haystack(options, own) as prose:
             for generated in generate(options.wanted, folder, model.tokenize, prose):
                 with open_document_for(str(generated.path), own) as document:

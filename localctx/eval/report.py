@@ -9,10 +9,11 @@ from typing import Any
 
 from localctx.bench.repeats import rounded
 from localctx.eval.asking import MODES, RANKS, Answered, Asked, Examined
+from localctx.eval.documents import GeneratedDocument
 from localctx.eval.scoring import mean
 from localctx.values import ModelInfo
 
-__all__ = ["FIRST_N", "Report"]
+__all__ = ["FIRST_N", "Report", "asked_json"]
 
 FIRST_N = (1, 4, 16)
 OTHER_WORDS = ("paraphrased", "translated")
@@ -127,7 +128,7 @@ class Report:
                 for row in self._sums(length)
             ],
             "documents": [_document_json(one) for one in self.examined],
-            "questions": [_asked_json(one, asked) for one in self.examined for asked in one.asked],
+            "questions": [asked_json(one.document, asked) for one in self.examined for asked in one.asked],
         }
 
     @staticmethod
@@ -231,10 +232,11 @@ def _document_json(one: Examined) -> dict[str, Any]:
     }
 
 
-def _asked_json(one: Examined, asked: Asked) -> dict[str, Any]:
+def asked_json(document: GeneratedDocument, asked: Asked) -> dict[str, Any]:
+    """One question and its answers."""
     question = asked.question
     return {
-        "document": one.document.path.name,
+        "document": document.path.name,
         "task": question.task,
         "language": question.language,
         "question": question.text,

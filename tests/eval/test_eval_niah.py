@@ -95,7 +95,10 @@ def test_a_document_that_does_not_fit_is_not_attended_whole(tiny_model_path: Pat
     shown = report.to_json()
     assert set(shown["rows"][0]["modes"]) == {"stream-lexical", "retrieve"}
     assert "tokens needed" in shown["documents"][0]["skipped"]["exact"]
+    lines = (tmp_path / "data" / "answers.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == shown["questions"]
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
+        "answers.jsonl",
         "en-4096-prose.txt",
         "questions.jsonl",
     ]

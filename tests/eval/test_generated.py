@@ -13,17 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.engine.echo import EchoModel
 from localctx.errors import UsageError
 from localctx.eval.documents import GeneratedDocument, Question
-from localctx.eval.generate import LANGUAGES, N_ANSWER, PROMPT_TOKENS, TASKS, Wanted, generate
+from localctx.eval.generate import LANGUAGES, N_ANSWER, PROMPT_TOKENS, TASKS, TRANSLATED, Wanted, generate
 from localctx.eval.language import Language
 from localctx.eval.plans import PROSE_TASKS, make_plan, source_of
 from localctx.eval.prose import made_sentences, sentences_of, without
 from localctx.index.terms import content_words, stem
 
-TOKENIZE = EchoModel().tokenize
-LENGTH = 24_000
+LENGTH = 9_000
+TOKEN = re.compile(r"[\u4e00-\u9fff]|\d|[^\W\d]{1,5}|[^\w\s]|\n")
+
+
+def tokenize(text: str, first: bool) -> range:
+    """A few letters, a digit or a mark a token, so that sentences add up to their text."""
+    return range(len(TOKEN.findall(text)))
+
+
 EVERY = list(LANGUAGES.values())
 CODES = sorted(LANGUAGES)
 
@@ -32,7 +38,7 @@ def documents_in(
     folder: Path, wanted: Wanted, haystack: Iterable[str] | None = None
 ) -> list[GeneratedDocument]:
     texts = None if haystack is None else list(haystack)
-    return list(generate(wanted, folder, TOKENIZE, None if texts is None else lambda: texts))
+    return list(generate(wanted, folder, tokenize, None if texts is None else lambda: texts))
 
 
 @pytest.fixture(scope="module", params=CODES)
@@ -86,7 +92,7 @@ def test_what_is_asked_in_vain_is_not_there(documents: list[GeneratedDocument]) 
 
 def test_lengths_are_met_and_leave_room(documents: list[GeneratedDocument]) -> None:
     for one in documents:
-        n_tokens = len(TOKENIZE(one.path.read_text("utf-8"), True))
+        n_tokens = len(tokenize(one.path.read_text("utf-8"), True))
         assert n_tokens <= LENGTH - PROMPT_TOKENS - N_ANSWER + 1
         assert n_tokens >= 0.8 * LENGTH, one.kind
 
@@ -128,18 +134,18 @@ def test_the_questions_are_a_file_too(tmp_path: Path) -> None:
     assert rows[0]["gold"][0] in text[start:end]
 
 
-@settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 2**32), code=st.sampled_from(CODES), n=st.sampled_from([4, 8, 12]))
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32), code=st.sampled_from(CODES), n=st.sampled_from([4, 8]))
 def test_the_seed_decides_everything(
     tmp_path_factory: pytest.TempPathFactory, seed: int, code: str, n: int
 ) -> None:
-    wanted = Wanted(seed=seed, lengths=(20_000,), languages=(code,), n_questions=n)
+    wanted = Wanted(seed=seed, lengths=(9_000,), languages=(code,), n_questions=n)
     folders = [tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")]
     first, second = (documents_in(folder, wanted) for folder in folders)
     assert [one.to_json() for one in first] == [one.to_json() for one in second]
     for one in first:
         assert one.path.read_bytes() == (folders[1] / one.path.name).read_bytes()
-    other = documents_in(folders[0], Wanted(seed + 1, (20_000,), (code,), n_questions=n))
+    other = documents_in(folders[0], Wanted(seed + 1, (9_000,), (code,), n_questions=n))
     assert {one.sha256 for one in other}.isdisjoint(one.sha256 for one in second)
 
 
@@ -173,8 +179,9 @@ def test_facts_are_asked_in_their_words_and_in_others(language: Language) -> Non
 
 
 def test_a_fact_translated_shares_no_word_with_its_question() -> None:
-    for one, other in zip(EVERY[0].facts, EVERY[1].facts, strict=True):
-        assert not set(content_words(one.sentence)) & set(content_words(other.asked))
+    for code, language in LANGUAGES.items():
+        for one, other in zip(language.facts, LANGUAGES[TRANSLATED[code]].facts, strict=True):
+            assert not set(content_words(one.sentence)) & set(content_words(other.asked))
 
 
 @pytest.mark.parametrize("language", EVERY, ids=lambda language: language.code)
@@ -211,8 +218,8 @@ def test_sentences_that_hold_a_value_are_left_out() -> None:
 
 
 def test_an_own_haystack_is_used_up_in_order(tmp_path: Path) -> None:
-    own = [f"Own sentence {word} speaks of nothing at all." for word in map(str, range(1500))]
-    wanted = Wanted(lengths=(16_384,), tasks=("single",), n_questions=4)
+    own = [f"Own sentence {word} speaks of nothing at all." for word in map(str, range(1200))]
+    wanted = Wanted(lengths=(8_192,), tasks=("single",), n_questions=4)
     (document,) = documents_in(tmp_path, wanted, own)
     text = document.path.read_text("utf-8")
     at = [text.find(sentence) for sentence in own[:100]]
