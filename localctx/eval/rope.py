@@ -87,7 +87,11 @@ class Method:
     @property
     def family(self) -> str:
         """What it is at one given factor: at the longest context, fixed and fitted are the same."""
-        return FITTED.get(self.name, self.name)
+        return self.label if self == SHARPER else FITTED.get(self.name, self.name)
+
+
+SHARPER = Method("dynamic-ntk", 2.0)
+"""Stretches more than the length asks for, as 2 n/trained - 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +186,15 @@ class Report:
 
 
 def methods_for(names: Sequence[str], factor: float) -> list[Method]:
-    """The rows of the table: each method as it is by itself, then with the factor of the longest context for
-    all. Raises UsageError for an unknown name.
+    """The rows of the table: each method by itself, dynamic NTK also sharper, then with the factor of the
+    longest context for all. Raises UsageError for an unknown name.
     """
     for name in names:
         if name not in NAMES:
             raise UsageError(f"--methods {name} is not known", f"of {', '.join(NAMES)}")
     chosen = [name for name in NAMES if not names or name in names]
     fitted = [Method(name) for name in chosen if name != "ntk"]
+    fitted += [SHARPER] if SHARPER.name in chosen else []
     return fitted + [Method(name, factor) for name in chosen if name in FITTED.values()]
 
 

@@ -39,7 +39,7 @@ def test_the_command_prints_a_table_and_writes_a_picture(
     told = localctx(*words, "--json")
     assert told.json["schema"] == "localctx.eval.rope/1"
     assert told.json["best"] == "dynamic-ntk"
-    assert [len(row["at"]) for row in told.json["methods"]] == [2, 2]
+    assert [len(row["at"]) for row in told.json["methods"]] == [2, 2, 2]
     assert told.err == ""
     for wrong, said in (
         (["--rope-scaling", "yarn"], "--rope-scaling is not for eval rope"),

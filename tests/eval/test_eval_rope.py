@@ -43,14 +43,18 @@ def test_every_method_predicts_the_same_tokens(short_model: Path, text: str) -> 
     labels = [row.method.label for row in report.rows]
     factor = f"{(2 * TRAINED + 201) / TRAINED:.4g}"
     assert labels == [
-        "none", "linear", "dynamic-ntk", "yarn", f"linear × {factor}", f"ntk × {factor}", f"yarn × {factor}",
+        "none", "linear", "dynamic-ntk", "yarn", "dynamic-ntk × 2",
+        *(f"{name} × {factor}" for name in ("linear", "ntk", "yarn")),
     ]  # fmt: skip
-    assert [[at.n_context for at in row.at] for row in report.rows] == [[64, 128, 256]] * 7
+    assert [[at.n_context for at in row.at] for row in report.rows] == [[64, 128, 256]] * 8
     by_label = dict(zip(labels, report.rows, strict=True))
     assert by_label["yarn"].at[-1] == by_label[f"yarn × {factor}"].at[-1]  # measured once
-    assert len(told) == 1 + 4 * 3 + 3 * 2
+    assert len(told) == 1 + 5 * 3 + 3 * 2
     scales = [at.rope.freq_scale for at in by_label["linear"].at]
     assert scales == pytest.approx([TRAINED / (n + 201) for n in (64, 128, 256)], rel=1e-4)
+    n = (64 + 201) / TRAINED
+    sharper = by_label["dynamic-ntk × 2"].at[0].rope
+    assert sharper.freq_base == pytest.approx(50_000 * (2 * n - 1) ** (16 / 14), rel=1e-4)
     assert {at.rope.freq_base for at in by_label["none"].at} == {50_000.0}
     for row in report.rows:
         assert [at.ratio * report.baseline for at in row.at] == pytest.approx(
