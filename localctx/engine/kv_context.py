@@ -17,10 +17,11 @@ from localctx.engine.batch_context import Stopped
 from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
 from localctx.engine.prefill import Plan, chunk_tokens, plan_prefill, unit_groups
+from localctx.engine.restoring import KVWriter, rows_of, slices_of
 from localctx.engine.rope import RopeTable
-from localctx.engine.streaming import Delivery, rows_of, stream_steps, stream_units
-from localctx.engine.working_set import WorkingSet, composed
-from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy
+from localctx.engine.streaming import Delivery, stream_steps, stream_units
+from localctx.engine.working_set import WorkingSet
+from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy, RestoreTimes
 from localctx.values import Progress
 
 _MAX_SPARE = 16
@@ -29,8 +30,10 @@ __all__ = ["LlamaKVContext", "n_spare"]
 
 
 def n_spare(n_batch: int) -> int:
-    """Sequence ids that a context keeps to itself: as many as runs fit a batch, for independent units."""
-    return min(_MAX_SPARE, max(1, n_batch // RUN_TOKENS))
+    """Sequence ids that a context keeps to itself: as many as runs fit a batch, for independent units, and
+    two for moving.
+    """
+    return min(_MAX_SPARE, max(2, n_batch // RUN_TOKENS))
 
 
 class LlamaKVContext(LlamaContext):
@@ -51,6 +54,7 @@ class LlamaKVContext(LlamaContext):
         self.rope_table = Rope(table.frequencies, table.head_dim, neox=table.neox, magnitude=table.magnitude)
         super().__init__(lib, model, sizes, notices)
         self.like: State
+        self.restore_times = RestoreTimes()
 
     @property
     def n_positions(self) -> int:
@@ -100,7 +104,7 @@ class LlamaKVContext(LlamaContext):
             kept = _attended(left, plan, first)
             work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver)
         with self._emptied():
-            working = WorkingSet(self.cells, self, self.rope_table, self.like, self._spares)
+            working = WorkingSet(self.cells, self, self._writer(), self._spares)
             with suppress(Stopped):  # what was complete is delivered
                 working.begin(np.array(prefix, np.int32))
                 work(working)
@@ -114,7 +118,7 @@ class LlamaKVContext(LlamaContext):
         ordered = sorted((part for part in parts if part.n_tokens), key=lambda part: part.position)
         gaps = _gaps(ordered, len(tokens))
         n_gaps = sum(end - start for start, end in gaps)
-        n_evaluated = 0
+        n_evaluated, self.restore_times = 0, RestoreTimes()
 
         def tell(done: int, _: int) -> None:
             if on_progress is not None:
@@ -125,7 +129,9 @@ class LlamaKVContext(LlamaContext):
                 positions = np.concatenate(
                     [np.arange(part.position, part.position + part.n_tokens) for part in ordered]
                 ).astype(np.int32)
-                self.cells.restore(0, composed(self.cells, self.like, ordered, positions, self.rope_table))
+                writer = self._writer()
+                writer.write(0, slices_of(ordered, positions, writer.slice_tokens))
+                self.restore_times = writer.times
             n_shared, spare = 0, self._spares[0]
             for start, end in gaps:
                 is_last = end == len(wanted)
@@ -138,6 +144,9 @@ class LlamaKVContext(LlamaContext):
                     self.cells.copy(spare, 0, start, end)
             self.cells.drop(spare)
         return n_evaluated
+
+    def _writer(self) -> KVWriter:
+        return KVWriter(self.cells, self.like, self.rope_table, self._spares[0])
 
     def export(self, first: int, end: int) -> State:
         """See kv.KVContext."""
