@@ -5,7 +5,8 @@ what a question takes until its first token is sampled, in a context of its own:
 
     stored       store opened, passages selected, their runs read and checked, context opened, KV composed and
                  put in, what is not stored evaluated (refresh=0: header lines and the question; auto: what
-                 `--kv refresh=auto` evaluates again as well; again: auto, asked of this store before)
+                 `--kv refresh=auto` evaluates again as well; again: auto, asked of this store before; cold:
+                 refresh=0 after the system was told to forget what it holds of the store's files)
     re-prefill   a plain context opened, the tokens of `stored` (prefix, header lines, passages, question)
                  evaluated; selecting them is not counted
     retrieve     `--strategy retrieve`: passages selected, context opened, prompt evaluated
@@ -17,14 +18,15 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from localctx.assemble import Layout
-from localctx.bench.ask_report import Asked, Report
+from localctx.bench.ask_report import PARTS, Asked, Report
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.bench.questions import questions_of
@@ -39,7 +41,7 @@ from localctx.session.events import Event, ignore_progress
 from localctx.session.filling import retrieved
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
-from localctx.session.opening import index_all
+from localctx.session.opening import index_all, timed
 from localctx.session.placing import decode_placed
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.run import Run, start
@@ -48,10 +50,11 @@ from localctx.session.streaming import streamed
 from localctx.settings import Settings
 from localctx.values import Model, Prompt
 
-__all__ = ["WAYS", "Asking", "measure"]
+__all__ = ["STORED", "WAYS", "Asking", "measure"]
 
-WAYS = ("stored, refresh=0", "stored, refresh=auto", "stored, again", "re-prefill", "retrieve")
-AT_ZERO, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
+STORED = ("stored, refresh=0", "stored, cold", "stored, refresh=auto", "stored, again")
+WAYS = (*STORED, "re-prefill", "retrieve")
+AT_ZERO, COLD, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
 PROBE_TOKENS = 256
 
 Returned = TypeVar("Returned")
@@ -131,6 +134,7 @@ class _Timed:
     n_evaluated: int
     n_restored: int
     n_prompt: int
+    parts_ms: Mapping[str, float]
 
 
 class _Asker:
@@ -149,6 +153,7 @@ class _Asker:
         with self._copied_store() as asked_before:
             ways: dict[str, Callable[[], _Timed]] = {
                 AT_ZERO: lambda: self._stored_anew(question, "0"),
+                COLD: lambda: self._stored_anew(question, "0", is_cold=True),
                 AT_AUTO: lambda: self._stored_anew(question, "auto"),
                 AGAIN: lambda: self._stored(question, "auto", asked_before),
                 RE_PREFILL: lambda: self._re_prefilled(question),
@@ -159,7 +164,9 @@ class _Asker:
         rows = []
         for name, times in found.items():
             last, seconds = times[-1], tuple(one.seconds for one in times)
-            rows.append(Asked(question, name, seconds, last.n_evaluated, last.n_restored, last.n_prompt))
+            counts = (last.n_evaluated, last.n_restored, last.n_prompt)
+            parts_ms = {part: median(one.parts_ms[part] for one in times) for part in PARTS}
+            rows.append(Asked(question, name, seconds, *counts, parts_ms))
             say(f"{question} {name}: {sorted(seconds)[len(seconds) // 2]:.2f} s")
         return rows
 
@@ -171,8 +178,10 @@ class _Asker:
             shutil.copytree(str(self._run.settings.store), copy, copy_function=_link_segments)
             yield copy
 
-    def _stored_anew(self, question: str, refresh: str) -> _Timed:
+    def _stored_anew(self, question: str, refresh: str, *, is_cold: bool = False) -> _Timed:
         with self._copied_store() as store:
+            if is_cold:
+                _forget(store)
             return self._stored(question, refresh, store)
 
     def _new_run(self, **changed: object) -> Run:
@@ -203,7 +212,8 @@ class _Asker:
         with opened_cache(run, question_task(question)) as cache:
             if isinstance(cache, str):
                 raise NotComposable(cache, "take another --model")
-            placed = _result(streamed(cache, self._index, question, room))
+            with timed(run.timings, "select_ms"):
+                placed = _result(streamed(cache, self._index, question, room))
             layouts: list[Layout] = []
 
             def arrange(context: KVContext) -> Layout | None:
@@ -248,6 +258,15 @@ def _link_segments(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
+def _forget(folder: Path) -> None:
+    """Have the system read the store's data from the disk the next time, where it can be told so."""
+    if not hasattr(os, "posix_fadvise"):  # not on macOS
+        return
+    for path in folder.rglob("*.seg"):
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def _raise_cancelled(decoded: Decoded) -> None:
     """Raises Interrupted."""
     if decoded.finish_reason == "cancelled":
@@ -257,7 +276,8 @@ def _raise_cancelled(decoded: Decoded) -> None:
 def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
     _raise_cancelled(decoded)
     n_evaluated = run.n_evaluated + decoded.n_evaluated
-    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt)
+    parts_ms = {part: getattr(run.timings, f"{part}_ms") for part in PARTS}
+    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms)
 
 
 def _result(steps: Generator[Event, None, Returned]) -> Returned:

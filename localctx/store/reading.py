@@ -10,7 +10,9 @@ import contextlib
 import errno
 import mmap
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -24,6 +26,8 @@ __all__ = ["Located", "SegmentReader", "Views"]
 
 NEAR_BYTES = 1 << 20
 """Places so near to each other are read in one go."""
+MAX_READERS = 8
+"""Threads that read at a time: enough for a disk to have its queue filled."""
 Stamp: TypeAlias = tuple[int, int, int]
 
 
@@ -135,24 +139,43 @@ class SegmentReader:
         """The entries that are what was written; those checked before in the unchanged file are not read."""
         status = os.fstat(descriptor)
         checked = self._checked.setdefault((name, (status.st_ino, status.st_mtime_ns, status.st_size)), set())
+        anew = [place for _, place in group if place.offset not in checked]
+        said = dict(zip([place.offset for place in anew], _verdicts(descriptor, anew), strict=True))
         sound = []
-        buffer = bytearray()
         for item, place in group:
-            if place.offset not in checked:
-                if len(buffer) < place.size_bytes:
-                    buffer = bytearray(place.size_bytes)
-                view = memoryview(buffer)[: place.size_bytes]
-                try:
-                    is_whole = read_exactly(descriptor, view, place.offset)
-                except OSError as error:
-                    result.unreadable[item] = os_error_text(error)
-                    continue
-                if not is_whole or checksum_of(view) != place.checksum:
-                    result.damaged.append(item)
-                    continue
+            problem = said.get(place.offset)
+            if problem is None:
                 checked.add(place.offset)
-            sound.append((item, place))
+                sound.append((item, place))
+            elif problem:
+                result.unreadable[item] = problem
+            else:
+                result.damaged.append(item)
         return sound
+
+
+def _verdicts(descriptor: int, places: Sequence[Located]) -> list[str | None]:
+    """What is wrong with each place: None for nothing, "" for damage, else why it cannot be read.
+
+    Several at a time: neither reading nor checking holds the interpreter's lock.
+    """
+    buffers = threading.local()
+
+    def verdict(place: Located) -> str | None:
+        buffer: bytearray = getattr(buffers, "bytes", bytearray())
+        if len(buffer) < place.size_bytes:
+            buffers.bytes = buffer = bytearray(place.size_bytes)
+        view = memoryview(buffer)[: place.size_bytes]
+        try:
+            is_whole = read_exactly(descriptor, view, place.offset)
+        except OSError as error:
+            return os_error_text(error)
+        return None if is_whole and checksum_of(view) == place.checksum else ""
+
+    if sum(place.size_bytes for place in places) < NEAR_BYTES:
+        return [verdict(place) for place in places]
+    with ThreadPoolExecutor(min(MAX_READERS, len(places))) as pool:
+        return list(pool.map(verdict, places))
 
 
 def by_segment(places: Iterable[tuple[Any, Located]]) -> dict[str, list[tuple[Any, Located]]]:

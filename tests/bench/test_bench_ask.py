@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from localctx.bench import ask
-from localctx.bench.ask import WAYS, Asking, measure
+from localctx.bench.ask import STORED, WAYS, Asking, measure
+from localctx.bench.ask_report import PARTS
 from localctx.bench.inputs import BUILT_IN
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
@@ -45,11 +46,15 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
     for question in {row["question"] for row in shown["questions"]}:
         rows = {row["way"]: row for row in shown["questions"] if row["question"] == question}
         assert all(row["n_evaluated"] + row["n_restored"] == row["n_prompt"] for row in rows.values())
-        zero, auto, again, dense, retrieve = (rows[way] for way in WAYS)
+        zero, cold, auto, again, dense, retrieve = (rows[way] for way in WAYS)
         assert zero["n_prompt"] == auto["n_prompt"] == again["n_prompt"] == dense["n_evaluated"]
+        assert cold["n_evaluated"] == zero["n_evaluated"]
         assert zero["n_restored"] > 128  # passages, not the prefix alone
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
+    parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
+    assert all(parts[way][part] > 0 for way in STORED for part in PARTS)
+    assert parts["re-prefill"]["compose"] == parts["retrieve"]["read"] == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,7 +73,7 @@ def test_own_questions_of_an_own_document(model: LlamaModel, tmp_path: Path) -> 
     zero = next(row for row in report.rows if row.way == WAYS[0])
     assert zero.n_evaluated < zero.n_prompt  # --kv refresh does not rule here
     assert len(told) == 1 + len(WAYS)
-    assert len(report.lines) == 2 + len(WAYS)
+    assert len(report.lines) == 3 + len(WAYS) + len(STORED)
 
 
 @pytest.mark.parametrize(
