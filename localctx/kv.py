@@ -132,10 +132,18 @@ class KVContext(Context, Protocol):
         """
 
     def place(
-        self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: Progress | None = None
+        self,
+        tokens: Sequence[int],
+        parts: Sequence[KVPart],
+        on_progress: Progress | None = None,
+        *,
+        apart: Sequence[KVPart] | None = None,
     ) -> int:
         """Make the cache hold `tokens` at positions 0, 1 …: the parts' cells are put back first, all
         others are evaluated in place, in order, seeing everything before them.
+
+        With `apart` they see the parts alone, none sees another: then many short ones take one step; `apart`
+        holds the KV of some that were evaluated so before, which is put back last.
 
         A generate() whose prompt begins with `tokens` then evaluates only the rest. on_progress counts the
         tokens that are evaluated. Returns their number. Raises UsageError when they do not fit, ValueError

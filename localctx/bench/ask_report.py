@@ -19,9 +19,10 @@ that composed and copied, which overlap), the question evaluated.
 """
 BASELINE = "re-prefill"
 TTFT = (
-    "from the question to the first sampled token: store opened, passages selected, runs read and checked, "
-    "context opened, KV put in, the rest evaluated; not: process start, loading the model, cutting and "
-    "indexing the document, and for re-prefill selecting"
+    "from the question to the first sampled token, in a session that answered another one before: stored: "
+    "passages selected, runs read and checked, KV put in, the rest evaluated; re-prefill: the same tokens "
+    "evaluated; retrieve: passages selected, a context opened, the prompt evaluated; not: loading the model, "
+    "cutting and indexing the document"
 )
 
 

@@ -35,13 +35,15 @@ class KVSlice:
 class KVWriter:
     """Puts KV into sequences of one context. `times`: what was spent so far; the two overlap."""
 
-    def __init__(self, cells: CellStates, like: State, rope: Rope, spare: int) -> None:
+    def __init__(
+        self, cells: CellStates, like: State, rope: Rope, spare: int, times: RestoreTimes | None = None
+    ) -> None:
         """`like`: any state of this context · `spare`: an empty sequence, left empty."""
         self._cells = cells
         self._like = like
         self._rope = rope
         self._spare = spare
-        self.times = RestoreTimes()
+        self.times = times or RestoreTimes()
         row_bytes = state_size(like, 2) - state_size(like, 1)
         self.slice_tokens = max(1, SLICE_BYTES // row_bytes // RUN_TOKENS) * RUN_TOKENS
 

@@ -84,9 +84,10 @@ class SegmentReader:
                 if (descriptor := self._open(name, group, result)) is not None:
                     stack.callback(os.close, descriptor)
                     advise(descriptor, [place for _, place in group])
-                    opened.append((name, descriptor, group))
-            for name, descriptor, group in opened:
-                sound = self._sound(name, descriptor, group, result)
+                    opened.append((descriptor, group, self._checked_in(name, descriptor)))
+            self._check(opened, result)
+            for descriptor, group, checked in opened:
+                sound = [(item, place) for item, place in group if place.offset in checked]
                 if sound:
                     stack.callback(release, map_views(descriptor, sound, result))
             yield result
@@ -133,35 +134,40 @@ class SegmentReader:
             return descriptor
         return None
 
-    def _sound(
-        self, name: str, descriptor: int, group: Sequence[tuple[Name, Located]], result: Views[Name]
-    ) -> list[tuple[Name, Located]]:
-        """The entries that are what was written; those checked before in the unchanged file are not read."""
+    def _checked_in(self, name: str, descriptor: int) -> set[int]:
+        """The offsets that were found sound before in the unchanged file."""
         status = os.fstat(descriptor)
-        checked = self._checked.setdefault((name, (status.st_ino, status.st_mtime_ns, status.st_size)), set())
-        anew = [place for _, place in group if place.offset not in checked]
-        said = dict(zip([place.offset for place in anew], _verdicts(descriptor, anew), strict=True))
-        sound = []
-        for item, place in group:
-            problem = said.get(place.offset)
+        return self._checked.setdefault((name, (status.st_ino, status.st_mtime_ns, status.st_size)), set())
+
+    def _check(
+        self, opened: Sequence[tuple[int, Sequence[tuple[Name, Located]], set[int]]], result: Views[Name]
+    ) -> None:
+        """Read what was not checked before, and note what is sound, what is not, and what cannot be read."""
+        anew = [
+            (descriptor, item, place, checked)
+            for descriptor, group, checked in opened
+            for item, place in group
+            if place.offset not in checked
+        ]
+        said = _verdicts([(descriptor, place) for descriptor, _, place, _ in anew])
+        for (_, item, place, checked), problem in zip(anew, said, strict=True):
             if problem is None:
                 checked.add(place.offset)
-                sound.append((item, place))
             elif problem:
                 result.unreadable[item] = problem
             else:
                 result.damaged.append(item)
-        return sound
 
 
-def _verdicts(descriptor: int, places: Sequence[Located]) -> list[str | None]:
-    """What is wrong with each place: None for nothing, "" for damage, else why it cannot be read.
+def _verdicts(places: Sequence[tuple[int, Located]]) -> list[str | None]:
+    """What is wrong with each place of a file: None for nothing, "" for damage, else why it cannot be read.
 
-    Several at a time: neither reading nor checking holds the interpreter's lock.
+    Several are read at a time: neither reading nor checking holds the interpreter's lock.
     """
     buffers = threading.local()
 
-    def verdict(place: Located) -> str | None:
+    def verdict(where: tuple[int, Located]) -> str | None:
+        descriptor, place = where
         buffer: bytearray = getattr(buffers, "bytes", bytearray())
         if len(buffer) < place.size_bytes:
             buffers.bytes = buffer = bytearray(place.size_bytes)
@@ -172,8 +178,8 @@ def _verdicts(descriptor: int, places: Sequence[Located]) -> list[str | None]:
             return os_error_text(error)
         return None if is_whole and checksum_of(view) == place.checksum else ""
 
-    if sum(place.size_bytes for place in places) < NEAR_BYTES:
-        return [verdict(place) for place in places]
+    if sum(place.size_bytes for _, place in places) < NEAR_BYTES:
+        return [verdict(where) for where in places]
     with ThreadPoolExecutor(min(MAX_READERS, len(places))) as pool:
         return list(pool.map(verdict, places))
 

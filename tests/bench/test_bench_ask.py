@@ -33,7 +33,7 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
     shown = measure(model, settings, None, 3000, Asking(n_made=2, n_repeats=2), silent).to_json()
     assert shown["schema"] == "localctx.bench.ask/1"
     assert (shown["n_questions"], shown["n_repeats"]) == (2, 2)
-    assert "store opened" in shown["ttft"]
+    assert "runs read and checked" in shown["ttft"]
     indexed = shown["indexed"]
     assert indexed["source"] == BUILT_IN
     assert 2500 < indexed["tokens_stored"] == indexed["tokens_total"] <= 3000
@@ -53,7 +53,7 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
     parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
-    assert all(parts[way][part] > 0 for way in STORED for part in PARTS)
+    assert all(parts[way][part] > 0 for way in STORED for part in PARTS if part != "load")
     assert parts["re-prefill"]["compose"] == parts["retrieve"]["read"] == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -114,4 +114,5 @@ def test_the_clock_starts_when_all_is_counted(
     measure(
         model, Settings(store=str(tmp_path), max_tokens=4), None, 3000, Asking(n_made=1, n_repeats=1), silent
     )
-    assert steps == ["_sizes", "_new_run"] * 2 * len(WAYS)  # once before it counts
+    n_asked = 2 * (len(WAYS) + 3) + 1  # once before it counts; another question goes before in sessions
+    assert steps == ["_sizes", "_new_run"] * n_asked
