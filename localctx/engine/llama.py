@@ -32,7 +32,7 @@ from localctx.engine.model_facts import kv_shape, model_facts
 from localctx.engine.model_kv import ModelKV
 from localctx.engine.new_context import ContextSizes, freed_on_error
 from localctx.engine.options import EngineOptions
-from localctx.engine.options_trial import try_cache_types, try_rope
+from localctx.engine.options_trial import try_options
 from localctx.engine.overrides import overridden, parse_overrides
 from localctx.engine.prompt import ContentTokenizer, assemble
 from localctx.engine.query_capture import QueryReader
@@ -123,9 +123,7 @@ class LlamaModel:
             self.vocab.shown_controls = self.vocab.control_ids.intersection(self.vocab.encode_special(tags))
 
     def _load(self, vocab_only: bool) -> int:
-        model, log = load_file(lib, self._header, self._options, vocab_only=vocab_only)
-        self.show(log)
-        return model
+        return load_file(lib, self._header, self._options, self.show, vocab_only=vocab_only)
 
     def show(self, log: LoadLog) -> None:
         """Hand llama.cpp's lines to options.on_log."""
@@ -153,9 +151,8 @@ class LlamaModel:
         self._check_open()
         if wanted is None:
             settings = self._context_settings(ContextSizes(0, n_seq))
-            longest = longest_context(self._header, self._options.rope)
-            fitting = largest_n_ctx(self._header, available(), settings, longest)
-            wanted = fitting or min(CELL_STEP, longest or CELL_STEP)
+            longest = longest_context(self._header, self._options.rope) or CELL_STEP
+            wanted = largest_n_ctx(self._header, available(), settings, longest) or min(CELL_STEP, longest)
         self._check_size(wanted, n_seq)
         self._require_memory(ContextSizes(wanted, n_seq))
         return wanted
@@ -207,14 +204,10 @@ class LlamaModel:
         self._check_open()
         self._check_size(sizes.n_ctx, sizes.n_seq)
         notices = self._require_memory(sizes)
-        passed = self.rope_for(sizes.n_ctx)
         with self._lock:
             if self._weights is None:
                 self._weights = self._load(vocab_only=False)
-                try_cache_types(lib, self)
-            if not passed.is_nothing and passed.method not in self._tried:
-                try_rope(lib, self, passed)
-                self._tried.add(passed.method)
+            try_options(lib, self, self.rope_for(sizes.n_ctx), self._tried)
         return notices
 
     def rope_for(self, n_ctx: int) -> PassedRope:
@@ -263,6 +256,11 @@ class LlamaModel:
     def options(self) -> EngineOptions:
         """The settings it was opened with."""
         return self._options
+
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether a GPU computes it."""
+        return n_gpu_layers(lib, self._options) != 0
 
     @property
     def thinking(self) -> ThinkingTags:

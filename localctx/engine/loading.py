@@ -23,10 +23,15 @@ document too.
 
 
 def load_file(
-    lib: Any, header: GGUFHeader, options: EngineOptions, *, vocab_only: bool
-) -> tuple[int, LoadLog]:
-    """llama.cpp's model, and what it said. Raises ModelError with its own reason, UsageError for an override
-    that it never looked at.
+    lib: Any,
+    header: GGUFHeader,
+    options: EngineOptions,
+    show: Callable[[LoadLog], None],
+    *,
+    vocab_only: bool,
+) -> int:
+    """llama.cpp's model; what it said while loading is shown. Raises ModelError with its own reason,
+    UsageError for an override that it never looked at.
     """
     parameters = lib.llama_model_default_params()
     parameters.vocab_only = vocab_only
@@ -46,6 +51,7 @@ def load_file(
         return model
 
     model, log = logged(lib, work, lib.llama_model_free)
+    show(log)
     if not model:
         raise ModelError(f"{display(header.path)}: llama.cpp cannot load it: {log.error()}")
     if not vocab_only:
@@ -54,4 +60,4 @@ def load_file(
         except BaseException:
             lib.llama_model_free(model)
             raise
-    return model, log
+    return model

@@ -20,7 +20,7 @@ from localctx.engine.rope_scaling import PassedRope
 from localctx.engine.schedule import Slice
 from localctx.errors import ModelError, UsageError
 
-__all__ = ["TriedModel", "try_cache_types", "try_rope"]
+__all__ = ["TriedModel", "try_options"]
 
 _N_CELLS = 256
 _N_TOKENS = 9
@@ -50,7 +50,19 @@ class _Turned:
         return self.passed
 
 
-def try_rope(lib: Any, model: TriedModel, passed: PassedRope) -> None:
+def try_options(lib: Any, model: TriedModel, passed: PassedRope, tried: set[str]) -> None:
+    """Try what was not `tried` yet: the cache types, and each method of rotation. Raises ModelError for types
+    that give no numbers, UsageError for a rotation that is ignored.
+    """
+    if "types" not in tried:
+        _try_cache_types(lib, model)
+        tried.add("types")
+    if not passed.is_nothing and passed.method not in tried:
+        _try_rope(lib, model, passed)
+        tried.add(passed.method)
+
+
+def _try_rope(lib: Any, model: TriedModel, passed: PassedRope) -> None:
     """Raises UsageError when the model answers exactly as it does without what is passed."""
     others = [PassedRope()]
     if passed.scaling == "yarn" and passed.yarn_ext_factor != 0:  # without its ramp it is linear scaling
@@ -64,7 +76,7 @@ def try_rope(lib: Any, model: TriedModel, passed: PassedRope) -> None:
         )
 
 
-def try_cache_types(lib: Any, model: TriedModel) -> None:
+def _try_cache_types(lib: Any, model: TriedModel) -> None:
     """Raises ModelError when a token behind a cache of the types that were asked for gives no numbers."""
     options = model.options
     if (options.type_k, options.type_v) == ("f16", "f16"):

@@ -25,6 +25,7 @@ from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
 from localctx.session.kept import Kept
 from localctx.session.landmarks import ranked
+from localctx.session.one_context import Held
 from localctx.session.opening import index_all
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.run import Run, start
@@ -164,8 +165,12 @@ class Examiner:
 
     def _answer(self, document: Document, question: Question, mode: str, oracle: Sequence[int]) -> Answered:
         settings, blocks = self._settings_of(mode), oracle if mode in (BOUND, ORACLE_STORED) else None
-        events = ask([document], self.model, question.text, settings, kept=self.kept, blocks=blocks)
-        answer = _finished(events)
+        held = Held(self.kept)
+        try:
+            events = ask([document], self.model, question.text, settings, held=held, blocks=blocks)
+            answer = _finished(events)
+        finally:
+            held.context.close()
         if answer.finish_reason == "cancelled":
             raise Interrupted("interrupted")
         return Answered(
