@@ -62,7 +62,7 @@ class ModelKV:
         if here != passed_rope(self._header, rope, self.least_n_ctx(1)):
             raise NotComposable(
                 f"{name} turns the keys of a context of {n_ctx:,} tokens by a factor of its own"
-                f" ({here.method}), its KV is not kept",
+                f" ({here.method}): its KV cannot be cut",
                 "--rope-scale S gives all contexts the same one (linear, ntk, yarn)",
             )
 

@@ -68,7 +68,7 @@ def test_a_context_takes_the_factor_it_needs_and_says_that_nothing_is_kept(
     rope = long.json["model"]["rope"]
     assert rope["scaling"] == "dynamic-ntk"
     assert 50_000 < rope["freq_base"] < 50_000 * 6
-    assert any("a factor of its own (dynamic-ntk), its KV is not kept" in w for w in long.json["warnings"])
+    assert any("a factor of its own (dynamic-ntk): its KV cannot be cut" in w for w in long.json["warnings"])
     (tmp_path / "short.txt").write_text("The clerk of Tannau wrote page 7.")
     short = localctx("ask", str(tmp_path / "short.txt"), *words, "-c", "2560", "--json")
     assert short.json["model"]["rope"]["freq_base"] == 50_000  # inside training nothing is scaled
