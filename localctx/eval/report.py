@@ -155,15 +155,18 @@ class Report:
     def _documents(self, length: int) -> Iterator[str]:
         for one in self.examined:
             if one.document.length == length:
-                stored = one.stored
-                yield (
-                    f"{one.document.path.name}: {one.n_tokens:,} tokens, prefilled in "
-                    f"{stored.seconds:,.0f} s, {stored.size_bytes / 1e6:,.1f} MB stored "
-                    f"({stored.policy}, {stored.codec})"
-                )
+                text, stored = f"{one.document.path.name}: {one.n_tokens:,} tokens", one.stored
+                if stored is not None:
+                    text += (
+                        f", prefilled in {stored.seconds:,.0f} s, {stored.size_bytes / 1e6:,.1f} MB stored "
+                        f"({stored.policy}, {stored.codec})"
+                    )
+                yield text
 
     def _table(self, length: int) -> Iterator[str]:
         modes = self._modes
+        if not modes:
+            return
         yield f"{length:,} tokens: share of the right strings in the answers"
         yield _line("task", "", "n", modes)
         for row in (row for row in self._rows() if row.length == length):
@@ -227,7 +230,7 @@ def _document_json(one: Examined) -> dict[str, Any]:
         "language": document.language,
         "n_tokens": one.n_tokens,
         "sha256": document.sha256,
-        "stored": {**asdict(one.stored), "source": document.path.name},
+        "stored": None if one.stored is None else {**asdict(one.stored), "source": document.path.name},
         "skipped": dict(one.skipped),
     }
 
