@@ -146,9 +146,7 @@ class Examiner:
         answers = {}
         for mode in self.modes:
             rank = mode.removeprefix(STREAM)
-            is_left_out = (
-                mode == SELECT or mode in skipped or (mode.startswith(STREAM) and rank not in rankings)
-            )
+            has_no_selector = mode.startswith(STREAM) and rank not in rankings
             needs_spans = mode in (BOUND, ORACLE_STORED) and question.gold and not gold
             if not (mode == SELECT or mode in skipped or has_no_selector or needs_spans):
                 answers[mode] = self._answer(document, question, mode, oracle)
