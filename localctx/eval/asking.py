@@ -44,6 +44,7 @@ nothing is asked, selectors are ranked alone.
 """
 DEFAULT_MODES = MODES[:-2]
 LEAST_ORACLE_BLOCKS = 2
+QUESTIONS_PER_REPORT = 8
 REFRESH = "33%"
 """Of what is restored: `auto` would follow the machine's speed, and scores would too."""
 
@@ -119,7 +120,8 @@ class Examiner:
             for number, question in enumerate(generated.questions, 1):
                 asked.append(self._ask(run, index, document, question, skipped))
                 self.keep(generated, asked[-1])
-                self.say(f"{name}: {number} of {len(generated.questions)} questions asked")
+                if number % QUESTIONS_PER_REPORT == 0 or number == len(generated.questions):
+                    self.say(f"{name}: {number} of {len(generated.questions)} questions asked")
             n_tokens = run.n_tokens
         return Examined(generated, n_tokens, stored, tuple(asked), {**skipped, **self._no_selector})
 

@@ -148,7 +148,9 @@ class Report:
         """The tables for a person."""
         lines: list[str] = []
         for length in dict.fromkeys(one.document.length for one in self.examined):
-            lines += [*self._documents(length), "", *self._table(length), "", *self._selection(length), ""]
+            for part in (self._documents(length), self._table(length), self._selection(length)):
+                found = list(part)
+                lines += [*found, ""] if found else []
         skipped = {text: None for one in self.examined for text in _skipped(one)}
         return [*lines, *skipped] if skipped else lines[:-1]
 
