@@ -23,8 +23,8 @@ from localctx.session.cache import KVModel, opened_cache
 from localctx.session.events import Event, Finished, Notice, ignore_progress
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
-from localctx.session.kept import Kept
 from localctx.session.landmarks import ranked
+from localctx.session.one_context import Held
 from localctx.session.opening import index_all
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.run import Run, start
@@ -97,7 +97,7 @@ class Examiner:
     model: KVModel
     settings: Settings
     modes: Sequence[str]
-    kept: Kept
+    held: Held
     say: Callable[[str], None]
     keep: Callable[[GeneratedDocument, Asked], None]
     _no_selector: dict[str, str] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Examiner:
         """Block numbers as each selector ranks them, the best first; selectors that cannot are noted once."""
         rankings: dict[str, list[int]] = {}
         wanted = RANKS if self._needs_kv or SELECT in self.modes else RANKS[:1]
-        with opened_cache(run, question_task(question), self.kept) as cache:
+        with opened_cache(run, question_task(question), self.held.kept) as cache:
             if isinstance(cache, str):
                 raise NotComposable(cache, "take another --model")
             streams = [cache.whole_stream(reading) for reading in run.readings]
@@ -175,7 +175,7 @@ class Examiner:
 
     def _answer(self, document: Document, question: Question, mode: str, oracle: Sequence[int]) -> Answered:
         settings, blocks = self._settings_of(mode), oracle if mode in (BOUND, ORACLE_STORED) else None
-        events = ask([document], self.model, question.text, settings, kept=self.kept, blocks=blocks)
+        events = ask([document], self.model, question.text, settings, held=self.held, blocks=blocks)
         answer = _finished(events)
         if answer.finish_reason == "cancelled":
             raise Interrupted("interrupted")
@@ -206,7 +206,8 @@ class Examiner:
     def _indexed(self, document: Document, strategy: Strategy) -> IndexedDocument:
         """Prefill for a strategy, so that no question has to."""
         settings = replace(self._with_rank("lexical"), strategy=strategy)
-        events = index_documents([document], self.model, settings, kept=self.kept)
+        self.held.context.close()  # its memory is for the prefill
+        events = index_documents([document], self.model, settings, kept=self.held.kept)
         done = [event for event in events if isinstance(event, Indexed)]
         if not done or done[0].was_cancelled:
             raise Interrupted("interrupted")
