@@ -20,7 +20,9 @@ __all__ = ["Run", "start"]
 
 @dataclass(slots=True)
 class Run:
-    """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use."""
+    """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use ·
+    blocks: running numbers of those to attend to, where the caller knows better than any selector.
+    """
 
     readings: list[Reading]
     model: Model
@@ -33,6 +35,7 @@ class Run:
     n_evaluated: int = 0
     n_restored: int = 0
     n_generated: int = 0
+    blocks: tuple[int, ...] | None = None
     _unheard: list[str] = field(default_factory=list)
 
     @property

@@ -171,7 +171,7 @@ def test_an_unknown_variable_names_the_nearest(localctx: Run, monkeypatch: pytes
     assert "'LOCALCTX_MODLE'; did you mean 'LOCALCTX_MODEL'?" in result.err
 
 
-@pytest.mark.parametrize("group", [[], ["models"], ["bench"]])
+@pytest.mark.parametrize("group", [[], ["models"], ["bench"], ["eval"]])
 def test_a_bare_group_shows_its_help_as_it_is(localctx: Run, group: list[str]) -> None:
     result = localctx(*group)
     assert (result.code, result.out) == (2, "")
