@@ -13,11 +13,12 @@ import typer
 from localctx.errors import UsageError
 
 from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+from .eval_rope import add_rope
 from .later import add_later
 
 __all__ = ["register"]
 
-LATER = ("ruler", "leader", "kv", "rope")
+LATER = ("ruler", "leader", "kv")
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +27,7 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None, no_args_is_help=True, help="Measure answers on long documents."
     )
     group.command("niah")(with_options(niah))
+    add_rope(group)
     for name in LATER:
         add_later(group, name, f"localctx eval {name}")
     app.add_typer(group, name="eval")
