@@ -23,7 +23,6 @@ from localctx.session.cache import KVModel, opened_cache
 from localctx.session.events import Event, Finished, Notice, ignore_progress
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
-from localctx.session.kept import Kept
 from localctx.session.landmarks import ranked
 from localctx.session.one_context import Held
 from localctx.session.opening import index_all
@@ -36,15 +35,18 @@ __all__ = ["BOUND", "DEFAULT_MODES", "EXACT", "MODES", "RANKS", "Answered", "Ask
 
 RANKS: tuple[str, ...] = get_args(RankName)
 EXACT, BOUND, ORACLE_STORED, RETRIEVE = "exact", "oracle-text", "oracle-stored", "retrieve"
+SELECT = "select"
 STREAM = "stream-"
-MODES = (EXACT, BOUND, ORACLE_STORED, *(f"{STREAM}{rank}" for rank in RANKS), RETRIEVE)
+MODES = (EXACT, BOUND, ORACLE_STORED, *(f"{STREAM}{rank}" for rank in RANKS), RETRIEVE, SELECT)
 """oracle-text: the right blocks and as many others, all evaluated again · oracle-stored: the same from the
-store · stream-R: blocks chosen by `--kv rank=R` · retrieve: blocks chosen by words, read as text.
+store · stream-R: blocks chosen by `--kv rank=R` · retrieve: blocks chosen by words, read as text · select:
+nothing is asked, selectors are ranked alone.
 """
+DEFAULT_MODES = MODES[:-2]
+LEAST_ORACLE_BLOCKS = 2
+QUESTIONS_PER_REPORT = 8
 REFRESH = "33%"
 """Of what is restored: `auto` would follow the machine's speed, and scores would too."""
-DEFAULT_MODES = MODES[:-1]
-LEAST_ORACLE_BLOCKS = 2
 
 Returned = TypeVar("Returned")
 Ranks: TypeAlias = Mapping[str, tuple[int | None, ...]]
@@ -75,12 +77,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One document. skipped: why there is nothing of a mode or a selector · stored: as it was prefilled for
-    stream."""
+    """One document. skipped: why there is nothing of a mode or a selector · stored: as it was prefilled
+    for stream, where a mode needs that.
+    """
 
     document: GeneratedDocument
     n_tokens: int
-    stored: IndexedDocument
+    stored: IndexedDocument | None
     asked: tuple[Asked, ...]
     skipped: Mapping[str, str]
 
@@ -88,13 +91,13 @@ class Examined:
 @dataclass(slots=True)
 class Examiner:
     """Asks in `modes`; `settings` name a store that is its own · keep: is given each question when it was
-    asked in all modes. Every selector is ranked as soon as one of them is to choose.
+    asked in all modes.
     """
 
     model: KVModel
     settings: Settings
     modes: Sequence[str]
-    kept: Kept
+    held: Held
     say: Callable[[str], None]
     keep: Callable[[GeneratedDocument, Asked], None]
     _no_selector: dict[str, str] = field(default_factory=dict)
@@ -102,8 +105,10 @@ class Examiner:
     def examine(self, generated: GeneratedDocument, document: Document) -> Examined:
         """All questions about the document in all modes. Raises what sessions raise."""
         name = generated.path.name
-        self.say(f"{name}: prefilling about {generated.n_tokens:,} tokens")
-        stored = self._indexed(document, "stream")
+        stored = None
+        if self._needs_kv:
+            self.say(f"{name}: prefilling about {generated.n_tokens:,} tokens")
+            stored = self._indexed(document, "stream")
         run = start([document], self.model, self._with_rank(RANKS[0]), ignore_progress)
         skipped: dict[str, str] = {}
         with index_all(run) as index:
@@ -115,9 +120,14 @@ class Examiner:
             for number, question in enumerate(generated.questions, 1):
                 asked.append(self._ask(run, index, document, question, skipped))
                 self.keep(generated, asked[-1])
-                self.say(f"{name}: {number} of {len(generated.questions)} questions asked")
+                if number % QUESTIONS_PER_REPORT == 0 or number == len(generated.questions):
+                    self.say(f"{name}: {number} of {len(generated.questions)} questions asked")
             n_tokens = run.n_tokens
         return Examined(generated, n_tokens, stored, tuple(asked), {**skipped, **self._no_selector})
+
+    @property
+    def _needs_kv(self) -> bool:
+        return any(mode in (BOUND, ORACLE_STORED) or mode.startswith(STREAM) for mode in self.modes)
 
     def _ask(
         self,
@@ -138,17 +148,17 @@ class Examiner:
         answers = {}
         for mode in self.modes:
             rank = mode.removeprefix(STREAM)
-            is_left_out = mode in skipped or (mode.startswith(STREAM) and rank not in rankings)
+            has_no_selector = mode.startswith(STREAM) and rank not in rankings
             needs_spans = mode in (BOUND, ORACLE_STORED) and question.gold and not gold
-            if not is_left_out and not needs_spans:
+            if not (mode == SELECT or mode in skipped or has_no_selector or needs_spans):
                 answers[mode] = self._answer(document, question, mode, oracle)
         return Asked(question, ranks, answers)
 
     def _rankings(self, run: Run, index: LexicalIndex, question: str) -> dict[str, list[int]]:
         """Block numbers as each selector ranks them, the best first; selectors that cannot are noted once."""
         rankings: dict[str, list[int]] = {}
-        wanted = RANKS if any(mode.startswith(STREAM) for mode in self.modes) else ()
-        with opened_cache(run, question_task(question), self.kept) as cache:
+        wanted = RANKS if self._needs_kv or SELECT in self.modes else RANKS[:1]
+        with opened_cache(run, question_task(question), self.held.kept) as cache:
             if isinstance(cache, str):
                 raise NotComposable(cache, "take another --model")
             streams = [cache.whole_stream(reading) for reading in run.readings]
@@ -165,12 +175,8 @@ class Examiner:
 
     def _answer(self, document: Document, question: Question, mode: str, oracle: Sequence[int]) -> Answered:
         settings, blocks = self._settings_of(mode), oracle if mode in (BOUND, ORACLE_STORED) else None
-        held = Held(self.kept)
-        try:
-            events = ask([document], self.model, question.text, settings, held=held, blocks=blocks)
-            answer = _finished(events)
-        finally:
-            held.context.close()
+        events = ask([document], self.model, question.text, settings, held=self.held, blocks=blocks)
+        answer = _finished(events)
         if answer.finish_reason == "cancelled":
             raise Interrupted("interrupted")
         return Answered(
@@ -200,7 +206,8 @@ class Examiner:
     def _indexed(self, document: Document, strategy: Strategy) -> IndexedDocument:
         """Prefill for a strategy, so that no question has to."""
         settings = replace(self._with_rank("lexical"), strategy=strategy)
-        events = index_documents([document], self.model, settings, kept=self.kept)
+        self.held.context.close()  # its memory is for the prefill
+        events = index_documents([document], self.model, settings, kept=self.held.kept)
         done = [event for event in events if isinstance(event, Indexed)]
         if not done or done[0].was_cancelled:
             raise Interrupted("interrupted")

@@ -21,6 +21,7 @@ from localctx.eval.generate import Wanted, generate
 from localctx.eval.prose import sentences_of
 from localctx.eval.report import Report, asked_json
 from localctx.session.kept import Kept
+from localctx.session.one_context import Held
 from localctx.settings import Settings, nearest
 from localctx.values import Model
 
@@ -77,7 +78,7 @@ def measure(model: Model, settings: Settings, options: Options, say: Callable[[s
     settings = replace(settings, temp=0.0, max_tokens=options.wanted.n_answer)
     facts, examined = machine(settings.threads), []
     with temporary_store(settings) as (own, temporary), ExitStack() as stack:
-        kept = stack.enter_context(closing(Kept.of_settings(own, say)))
+        held = stack.enter_context(closing(Held(Kept.of_settings(own, say))))
         folder = _folder(options.data, temporary)
         file = stack.enter_context((folder / ANSWERS).open("w", encoding="utf-8", newline="\n"))
 
@@ -85,7 +86,7 @@ def measure(model: Model, settings: Settings, options: Options, say: Callable[[s
             file.write(json.dumps(asked_json(generated, asked), ensure_ascii=False) + "\n")
             file.flush()
 
-        examiner = Examiner(able, own, options.modes, kept, say, keep)
+        examiner = Examiner(able, own, options.modes, held, say, keep)
         with _haystack(options, own) as prose:
             for generated in generate(options.wanted, folder, model.tokenize, prose):
                 with open_document_for(str(generated.path), own) as document:

@@ -148,22 +148,27 @@ class Report:
         """The tables for a person."""
         lines: list[str] = []
         for length in dict.fromkeys(one.document.length for one in self.examined):
-            lines += [*self._documents(length), "", *self._table(length), "", *self._selection(length), ""]
+            for part in (self._documents(length), self._table(length), self._selection(length)):
+                found = list(part)
+                lines += [*found, ""] if found else []
         skipped = {text: None for one in self.examined for text in _skipped(one)}
         return [*lines, *skipped] if skipped else lines[:-1]
 
     def _documents(self, length: int) -> Iterator[str]:
         for one in self.examined:
             if one.document.length == length:
-                stored = one.stored
-                yield (
-                    f"{one.document.path.name}: {one.n_tokens:,} tokens, prefilled in "
-                    f"{stored.seconds:,.0f} s, {stored.size_bytes / 1e6:,.1f} MB stored "
-                    f"({stored.policy}, {stored.codec})"
-                )
+                text, stored = f"{one.document.path.name}: {one.n_tokens:,} tokens", one.stored
+                if stored is not None:
+                    text += (
+                        f", prefilled in {stored.seconds:,.0f} s, {stored.size_bytes / 1e6:,.1f} MB stored "
+                        f"({stored.policy}, {stored.codec})"
+                    )
+                yield text
 
     def _table(self, length: int) -> Iterator[str]:
         modes = self._modes
+        if not modes:
+            return
         yield f"{length:,} tokens: share of the right strings in the answers"
         yield _line("task", "", "n", modes)
         for row in (row for row in self._rows() if row.length == length):
@@ -227,7 +232,7 @@ def _document_json(one: Examined) -> dict[str, Any]:
         "language": document.language,
         "n_tokens": one.n_tokens,
         "sha256": document.sha256,
-        "stored": {**asdict(one.stored), "source": document.path.name},
+        "stored": None if one.stored is None else {**asdict(one.stored), "source": document.path.name},
         "skipped": dict(one.skipped),
     }
 

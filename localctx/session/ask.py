@@ -53,9 +53,8 @@ def ask(
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
     `held`: what earlier questions left, which stays open; default: the store of the settings, and a context
-    for this question.
-    `blocks`: running numbers of the blocks to attend to, where not all are: the first ones that fit; default:
-    those that the question points at.
+    for this question. `blocks`: running numbers of the blocks to attend to, where not all are: the first ones
+    that fit; default: those that the question points at.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
@@ -132,7 +131,6 @@ def _answer(
         finish_reason=decoded.finish_reason,
         model=run.model.info,
         n_ctx=n_ctx,
-        requested=run.settings.requested,
         coverage=coverage,
         question=question,
         citations=citations,
@@ -213,7 +211,7 @@ def _prepare(
     with timed(run.timings, "select_ms"):
         if choice.strategy == "stream" and not isinstance(cache, str):
             yield Planned(choice.strategy, choice.why, run.n_tokens, run.limit)
-            placed = yield from streamed(cache, index, question, run.stored_limit - scaffold)
+            placed = yield from streamed(cache, index, question, run.limit - scaffold)
             n_prompt = placed.n_tokens + len(cache.frame.suffix)
             return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))
         filling = yield from retrieved(run, index, question, run.limit - scaffold)

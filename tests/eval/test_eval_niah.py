@@ -105,6 +105,23 @@ def test_a_document_that_does_not_fit_is_not_attended_whole(tiny_model_path: Pat
     assert list((tmp_path / "store").iterdir()) == []
 
 
+def test_selectors_alone_need_no_prefill(tiny_model_path: Path) -> None:
+    wanted = Wanted(lengths=(16_384,), languages=("en", "zh", "de"), tasks=("single", "paraphrased", "vt"))
+    with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
+        report = measure(model, Settings(), Options(wanted, modes=("select",)), silent)
+    shown = report.to_json()
+    assert {document["stored"] for document in shown["documents"]} == {None}
+    assert not any(asked["answers"] for asked in shown["questions"])
+    rows = {(row["language"], row["task"]): row["selection"]["lexical"] for row in shown["rows"]}
+    assert len(rows) == 9
+    for language in ("en", "zh", "de"):
+        assert rows[language, "single"]["4"] == 1.0
+        assert rows[language, "paraphrased"]["1"] < 0.5
+    sums = {row["task"]: row["selection"]["lexical"]["4"] for row in shown["totals"]}
+    assert sums["words shared"] > sums["all"] > sums["no word shared"]
+    assert "1 / 4 / 16" in "\n".join(report.lines)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
