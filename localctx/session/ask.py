@@ -131,6 +131,7 @@ def _answer(
         finish_reason=decoded.finish_reason,
         model=run.model.info,
         n_ctx=n_ctx,
+        requested=run.settings.requested,
         coverage=coverage,
         question=question,
         citations=citations,
@@ -211,7 +212,7 @@ def _prepare(
     with timed(run.timings, "select_ms"):
         if choice.strategy == "stream" and not isinstance(cache, str):
             yield Planned(choice.strategy, choice.why, run.n_tokens, run.limit)
-            placed = yield from streamed(cache, index, question, run.limit - scaffold)
+            placed = yield from streamed(cache, index, question, run.stored_limit - scaffold)
             n_prompt = placed.n_tokens + len(cache.frame.suffix)
             return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))
         filling = yield from retrieved(run, index, question, run.limit - scaffold)
