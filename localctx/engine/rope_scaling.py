@@ -31,7 +31,7 @@ __all__ = [
 
 METHODS = ("none", "linear", "ntk", "dynamic-ntk", "yarn", "auto")
 DEFAULT_METHOD = "yarn"
-"""What `auto` is: the best of `localctx eval rope` (docs/rope.md)."""
+"""What `auto` is; `localctx eval rope` tells whether another one is better (docs/rope.md)."""
 MEASURED_FACTOR = 4
 """How far contexts go by themselves where a method and no length is given: as far as was measured."""
 _BY_POSITION, _BY_BASE = ("linear", "yarn"), ("ntk", "dynamic-ntk")
