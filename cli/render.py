@@ -169,8 +169,9 @@ class Reporter:
         if self._as_json:
             print_json(answer.to_json())
             return
-        if answer.citations and self._shows_answer:
-            write_as_is("\n" + "\n".join(citation_lines(answer, for_terminal=sys.stdout.isatty())) + "\n")
+        lines = citation_lines(answer, for_terminal=sys.stdout.isatty())
+        if lines and self._shows_answer:
+            write_as_is("\n" + "\n".join(lines) + "\n")
         if not self._quiet:
             for line in _footer(answer, self._verbose):
                 note(line)

@@ -22,22 +22,26 @@ from localctx.selection.fuse import fuse
 from localctx.selection.header import header_line
 from localctx.selection.key_sentences import Sentence, key_sentences, sentences
 from localctx.selection.question import QuestionTraits, question_traits
-from localctx.selection.support import says_not_found, support
+from localctx.selection.refusals import says_not_found
+from localctx.selection.support import Judgement, Statement, judgement, support
 from localctx.values import Scores
 
 __all__ = [
     "Chosen",
     "Claim",
+    "Judgement",
     "Passage",
     "QuestionTraits",
     "Selection",
     "Selector",
     "Sentence",
+    "Statement",
     "Support",
     "choose",
     "claims",
     "fuse",
     "header_line",
+    "judgement",
     "key_sentences",
     "question_traits",
     "says_not_found",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from localctx.selection import Statement
 from localctx.values import Citation, Coverage, FinishReason, ModelInfo, Strategy
 
 __all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]
@@ -45,7 +46,10 @@ class DocumentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered, from what, and how. `text` is the answer alone, without notices."""
+    """What was answered, from what, and how. `text` is the answer alone, without notices.
+
+    statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
+    """
 
     command: Literal["ask", "summarize"]
     text: str
@@ -57,6 +61,7 @@ class Answer:
     coverage: Coverage
     question: str | None = None
     citations: tuple[Citation, ...] = ()
+    statements: tuple[Statement, ...] = ()
     documents: tuple[DocumentCoverage, ...] = ()
     tokens: TokenCounts = field(default_factory=TokenCounts)
     timings: Timings = field(default_factory=Timings)
@@ -81,6 +86,9 @@ class Answer:
                 "rope": asdict(model.rope),
             },
             "citations": [_citation(citation) for citation in self.citations],
+            "statements": [
+                {"start": one.start, "end": one.end, "support": one.verdict} for one in self.statements
+            ],
             "coverage": asdict(self.coverage),
             "tokens": asdict(self.tokens),
             "timings": {name: round(value, 1) for name, value in asdict(self.timings).items()},

@@ -191,8 +191,9 @@ def test_the_json_has_every_key_of_the_contract(book: Document) -> None:
     value = answer_of(list(ask([book], says("Anna Feld."), QUESTION, Settings()))).to_json()
     assert list(value) == [
         "schema", "command", "question", "answer", "support", "finish_reason", "strategy", "model",
-        "citations", "coverage", "tokens", "timings", "warnings",
+        "citations", "statements", "coverage", "tokens", "timings", "warnings",
     ]  # fmt: skip
+    assert value["statements"] == [{"start": 0, "end": len(value["answer"]), "support": value["support"]}]
     assert set(value["model"]) == {"name", "fingerprint", "n_ctx", "n_ctx_train", "rope"}
     assert set(value["model"]["rope"]) == {"type", "scaling", "freq_base", "freq_scale"}
     assert set(value["coverage"]) == {

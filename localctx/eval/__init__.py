@@ -1,0 +1,1 @@
+"""Measures of quality on generated tasks: seeded, offline. A leaf; nothing imports it."""
