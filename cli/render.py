@@ -204,6 +204,9 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
     if answer.command == "ask":
         line += f"; support: {answer.support}"
     lines = [line]
+    if coverage.pulled_in_by_reference:
+        names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
+        lines.append(f"  pulled in by reference: {', '.join(names)}")
     if coverage.pages_without_text:
         lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
     if coverage.replaced_characters:

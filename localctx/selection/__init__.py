@@ -22,6 +22,7 @@ from localctx.selection.fuse import fuse
 from localctx.selection.header import header_line
 from localctx.selection.key_sentences import Sentence, key_sentences, sentences
 from localctx.selection.question import QuestionTraits, question_traits
+from localctx.selection.references import Reference, lines_at, references, targets
 from localctx.selection.refusals import says_not_found
 from localctx.selection.support import Judgement, Statement, judgement, support
 from localctx.values import Scores
@@ -32,6 +33,7 @@ __all__ = [
     "Judgement",
     "Passage",
     "QuestionTraits",
+    "Reference",
     "Selection",
     "Selector",
     "Sentence",
@@ -43,11 +45,14 @@ __all__ = [
     "header_line",
     "judgement",
     "key_sentences",
+    "lines_at",
     "question_traits",
+    "references",
     "says_not_found",
     "sentences",
     "support",
     "supporting_sentences",
+    "targets",
     "text_key",
     "unsupported",
     "without_evidence",

@@ -7,7 +7,7 @@ cite and judge.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localctx.document import Document
 from localctx.errors import NotComposable, UsageError
@@ -165,7 +165,9 @@ def _coverages(run: Run, prepared: _Prepared) -> list[Coverage]:
         if not filling.is_whole:
             n_attended = sum(p.n_tokens for p in filling.passages if p.document == reading.ordinal)
             n_read = n_attended if isinstance(source, Request) else source[1].n_read[reading.ordinal]
-        coverages.append(reading.coverage(max(n_read, n_attended), n_attended))
+        pulled = tuple(one for one in run.pulled if one.source == reading.document.source)
+        coverage = reading.coverage(max(n_read, n_attended), n_attended)
+        coverages.append(replace(coverage, pulled_in_by_reference=pulled))
     return coverages
 
 

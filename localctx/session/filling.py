@@ -13,6 +13,7 @@ from localctx.index import Hits, LexicalIndex
 from localctx.selection import choose, question_traits, text_key
 from localctx.session.events import Event
 from localctx.session.reading import Passage
+from localctx.session.referenced import pull_referenced
 from localctx.session.run import Run
 
 __all__ = ["MAX_BLOCKS", "Filling", "pointed_blocks", "retrieved", "whole"]
@@ -65,7 +66,8 @@ def pointed_blocks(
     is_there: Callable[[int], bool] = lambda number: True,
     max_blocks: int = MAX_BLOCKS,
 ) -> Generator[Event, None, list[int]]:
-    """Running numbers of the blocks that the question points at, in document order; one to max_blocks.
+    """Running numbers of the blocks that the question points at, one to max_blocks, and of a few that these
+    refer to, in document order.
 
     hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
     is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget, in
@@ -87,6 +89,11 @@ def pointed_blocks(
         text_keys=keys, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
     chosen = [number for number in selection.indices if is_there(number)]
+    if chosen:
+        left = _Left(budget - selection.n_tokens, is_there, cost)
+        chosen += pull_referenced(run, chosen, dict(ranking), question, left.take)
+        chosen.sort()
+        yield from run.unheard()
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
@@ -95,6 +102,23 @@ def pointed_blocks(
     if not chosen:
         raise UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
     return chosen
+
+
+@dataclass(slots=True)
+class _Left:
+    """The tokens that are left of a budget."""
+
+    n_tokens: int
+    is_there: Callable[[int], bool]
+    cost: Callable[[int], int]
+
+    def take(self, number: int) -> bool:
+        """Take a block's tokens off; False, and nothing taken, where it is not there or does not fit."""
+        n_tokens = self.cost(number) if self.is_there(number) else self.n_tokens + 1
+        if n_tokens > self.n_tokens:
+            return False
+        self.n_tokens -= n_tokens
+        return True
 
 
 def _fragments(passages: Sequence[Passage]) -> tuple[str, ...]:

@@ -13,14 +13,16 @@ from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
 from localctx.session.reading import Passage, Reading
 from localctx.settings import Settings
-from localctx.values import Context, Message, Model, Prompt, Request, Sampling
+from localctx.values import Context, Message, Model, Prompt, Pulled, Request, Sampling
 
 __all__ = ["Run", "start"]
 
 
 @dataclass(slots=True)
 class Run:
-    """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use."""
+    """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use ·
+    pulled: what was read because a passage refers to it.
+    """
 
     readings: list[Reading]
     model: Model
@@ -33,6 +35,7 @@ class Run:
     n_evaluated: int = 0
     n_restored: int = 0
     n_generated: int = 0
+    pulled: list[Pulled] = field(default_factory=list)
     _unheard: list[str] = field(default_factory=list)
 
     @property

@@ -198,7 +198,7 @@ def test_the_json_has_every_key_of_the_contract(book: Document) -> None:
     assert set(value["model"]["rope"]) == {"type", "scaling", "freq_base", "freq_scale"}
     assert set(value["coverage"]) == {
         "tokens_total", "tokens_read", "tokens_attended", "tokens_dropped", "pages_total",
-        "pages_without_text", "replaced_characters",
+        "pages_without_text", "replaced_characters", "pulled_in_by_reference",
     }  # fmt: skip
     assert set(value["tokens"]) == {"evaluated", "restored", "generated"}
     assert {"source", "page", "start", "end", "quote", "score"} <= set(value["citations"][0])
