@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
     from localctx.session.events import Event
-    from localctx.session.kept import Kept
+    from localctx.session.one_context import Held
     from localctx.values import Model, Progress
 
 __all__ = [
@@ -136,7 +136,7 @@ class OpenDocument:
         self.model = model
         self.settings = settings
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
-        self._kept: Kept | None = None
+        self._held: Held | None = None
 
     def summarize(self, length: str = "medium", focus: str | None = None) -> Answer:
         """The document's points with their places. Raises what localctx.errors names."""
@@ -152,28 +152,29 @@ class OpenDocument:
         """Answer a question from the document; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
-        events = ask([self.document], self.model, question, self.settings, kept=self._runs())
+        events = ask([self.document], self.model, question, self.settings, held=self._shared())
         if not stream:
             return _last(events)
         texts = _texts(events)
         self._streams.add(texts)
         return texts
 
-    def _runs(self) -> Kept | None:
-        """KV kept from question to question: in the store, or in memory with --store off."""
+    def _shared(self) -> Held | None:
+        """What questions share: KV in the store, or in memory with --store off, and a context."""
         from localctx.session.cache import why_no_cache
         from localctx.session.kept import Kept
+        from localctx.session.one_context import Held
 
-        if self._kept is None and why_no_cache(self.model) is None:
-            self._kept = Kept.of_settings(self.settings, lambda text: None)
-        return self._kept
+        if self._held is None and why_no_cache(self.model) is None:
+            self._held = Held(Kept.of_settings(self.settings, lambda text: None))
+        return self._held
 
     def close(self) -> None:
         """End streams that were not read to their end, and free the model and the document."""
         for texts in list(self._streams):
             texts.close()
-        if self._kept is not None:
-            self._kept.close()
+        if self._held is not None:
+            self._held.close()
         self.model.close()
         self.document.close()
 
