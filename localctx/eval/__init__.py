@@ -1,1 +1,1 @@
-"""Measures of quality on generated tasks: seeded, offline. A leaf; nothing imports it."""
+"""Evaluations with generated questions on long documents, every mode beside its bound. A leaf."""

@@ -13,7 +13,7 @@ from localctx.index import Hits, LexicalIndex
 from localctx.selection import choose, question_traits, text_key
 from localctx.session.events import Event
 from localctx.session.reading import Passage
-from localctx.session.referenced import pull_referenced
+from localctx.session.referenced import Room, pull_referenced
 from localctx.session.run import Run
 
 __all__ = ["MAX_BLOCKS", "Filling", "pointed_blocks", "retrieved", "whole"]
@@ -80,19 +80,15 @@ def pointed_blocks(
             "the answer may be incomplete"
         )
     ranking = tuple(hit for hit in hits.ranking if is_there(hit[0]))
-    costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
-    keys: list[Hashable] = list(range(run.n_blocks))
-    for number, _ in ranking[:N_RANKED]:
-        costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
+    costs, keys = _costs_and_keys(run, [number for number, _ in ranking[:N_RANKED]], cost)
     selection = choose(
         replace(hits, ranking=ranking).scores(), costs, budget_tokens=budget, max_blocks=max_blocks,
         text_keys=keys, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
     chosen = [number for number in selection.indices if is_there(number)]
     if chosen:
-        left = _Left(budget - selection.n_tokens, is_there, cost)
-        chosen += pull_referenced(run, chosen, dict(ranking), question, left.take)
-        chosen.sort()
+        left = budget - selection.n_tokens
+        chosen = pull_referenced(run, chosen, dict(ranking), question, Room(left, cost, is_there))
         yield from run.unheard()
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
@@ -104,21 +100,15 @@ def pointed_blocks(
     return chosen
 
 
-@dataclass(slots=True)
-class _Left:
-    """The tokens that are left of a budget."""
-
-    n_tokens: int
-    is_there: Callable[[int], bool]
-    cost: Callable[[int], int]
-
-    def take(self, number: int) -> bool:
-        """Take a block's tokens off; False, and nothing taken, where it is not there or does not fit."""
-        n_tokens = self.cost(number) if self.is_there(number) else self.n_tokens + 1
-        if n_tokens > self.n_tokens:
-            return False
-        self.n_tokens -= n_tokens
-        return True
+def _costs_and_keys(
+    run: Run, looked_at: Sequence[int], cost: Callable[[int], int]
+) -> tuple[list[int], list[Hashable]]:
+    """What each block takes in the context, and what tells equal ones; exact for those that are looked at."""
+    costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
+    keys: list[Hashable] = list(range(run.n_blocks))
+    for number in looked_at:
+        costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
+    return costs, keys
 
 
 def _fragments(passages: Sequence[Passage]) -> tuple[str, ...]:

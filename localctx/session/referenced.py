@@ -16,7 +16,7 @@ from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
 from localctx.values import Pulled
 
-__all__ = ["MAX_REFERENCED", "pull_referenced"]
+__all__ = ["MAX_REFERENCED", "Room", "pull_referenced"]
 
 MAX_REFERENCED = 2
 """Blocks pulled in at most: each competes with those that were found."""
@@ -34,35 +34,47 @@ class _Wanted:
     document: int | None
 
 
-def pull_referenced(
-    run: Run, chosen: Sequence[int], scores: dict[int, float], question: str, can_take: Callable[[int], bool]
-) -> list[int]:
-    """Running numbers of the blocks to read beside the chosen ones, at most MAX_REFERENCED.
+@dataclass(slots=True)
+class Room:
+    """The tokens that are left of a budget, what a block costs, and whether it may be taken at all."""
 
-    scores: of the blocks that the search found · can_take(number): whether a block may be taken and fits what
-    is left; it takes what it allows. What is pulled in is noted in `run.pulled`, what does not fit in a
-    warning.
+    n_tokens: int
+    cost: Callable[[int], int]
+    is_there: Callable[[int], bool]
+
+    def take(self, number: int) -> bool:
+        """Take a block's tokens off; False, and nothing taken, where it is not there or does not fit."""
+        n_tokens = self.cost(number) if self.is_there(number) else self.n_tokens + 1
+        if n_tokens > self.n_tokens:
+            return False
+        self.n_tokens -= n_tokens
+        return True
+
+
+def pull_referenced(
+    run: Run, chosen: Sequence[int], scores: dict[int, float], question: str, room: Room
+) -> list[int]:
+    """The chosen blocks and at most MAX_REFERENCED that they or the question refer to, in document order.
+
+    scores: of the blocks that the search found. What is pulled in is noted in `run.pulled`, what does not fit
+    in a warning.
     """
     best = sorted(chosen, key=lambda number: (-scores.get(number, 0.0), number))[:N_FOLLOWED]
-    wanted = _wanted(question, [run.passage(number) for number in best])
     taken: list[int] = []
-    for one in wanted if wanted else ():
+    for one in _wanted(question, [run.passage(number) for number in best]):
         if len(taken) == MAX_REFERENCED:
             break
         number = _target(run, one, scores)
         if number is None or number in chosen or number in taken:
             continue
-        passage = run.passage(number)
-        if not can_take(number):
+        if not room.take(number):
             run.note(f"{one.reference.text} is referred to, but does not fit the context")
             continue
         taken.append(number)
-        run.pulled.append(
-            Pulled(
-                one.reference.text, passage.source, passage.start, passage.end, passage.page, passage.n_tokens
-            )
-        )
-    return taken
+        passage = run.passage(number)
+        span = (passage.start, passage.end)
+        run.pulled.append(Pulled(one.reference.text, passage.source, *span, passage.page, passage.n_tokens))
+    return sorted([*chosen, *taken])
 
 
 def _wanted(question: str, passages: Sequence[Passage]) -> list[_Wanted]:
