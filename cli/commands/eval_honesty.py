@@ -33,7 +33,7 @@ def honesty(
         bool, typer.Option("--ask", help="Put the questions to the model instead, in English.")
     ] = False,
 ) -> None:
-    """Judge given answers whose truth is known: true, invented, changed, negated, to no question of the text."""
+    """Judge given answers whose truth is known: true, invented, changed, negated, of unanswered questions."""
     from localctx.eval.honesty import measure
     from localctx.eval.honesty_texts import SPLITS
 
