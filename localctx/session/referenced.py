@@ -117,6 +117,9 @@ def _best_block(reading: Reading, offset: int, before: int, scores: dict[int, fl
     """The block at the offset, or the best found of those that follow it under the same headings."""
     starts = [reading.span(number, number)[0] for number in range(reading.n_blocks)]
     first = max(0, bisect_right(starts, offset) - 1)
+    _, _, below = reading.document.read(offset, reading.span(first, first)[1]).partition("\n")
+    if not below.strip() and first + 1 < reading.n_blocks:
+        first += 1  # the block ends with the heading: what it heads is the next one
     path = reading.heading_path(first)
     same = [first]
     for number in range(first + 1, min(first + N_LOOKED_AT, reading.n_blocks)):

@@ -9,6 +9,7 @@ import pytest
 from localctx.engine import EchoModel
 from localctx.eval.honesty import measure
 from localctx.eval.honesty_asked import Outcome, ask_generated
+from localctx.eval.honesty_references import measure_references
 from localctx.eval.honesty_texts import LANGUAGES, NOWHERE, SPLITS, texts
 from localctx.settings import Settings
 
@@ -71,3 +72,11 @@ def test_a_model_that_always_says_the_same_is_counted() -> None:
     assert rates["false answers"] == (0, rates["false answers"][1])
     assert tuple(told) == report.outcomes
     assert len(report.to_json()["answers"]) == len(told) > 20
+
+
+def test_references_are_followed_to_figures_that_no_search_finds() -> None:
+    report = measure_references(EchoModel(), n_seeds=1)
+    assert report.n == 12
+    assert report.n_without <= 3 and report.n_with >= 11
+    assert 0 < report.tokens_pulled < 300
+    assert list(report.lines())
