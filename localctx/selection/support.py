@@ -167,8 +167,8 @@ def _verdict(asked: Asked, statement: str, source: str, *, is_sure: bool) -> Ver
     wanted = own.terms
     if not own.terms and not own.claims:
         wanted = terms(statement, asked.language) - _BARE
-        if not wanted:
-            return "partial"
+        if not wanted or asked.asks_who or asked.asks_figure:
+            return "partial"  # it says nothing, or nothing that was asked for
     place, share = _place(asked, wanted)
     sentence, told = place.text, place.terms
     if share_of(wanted, place.before_terms) > share_of(wanted, told):
@@ -177,7 +177,8 @@ def _verdict(asked: Asked, statement: str, source: str, *, is_sure: bool) -> Ver
     if is_sure and (conflict == "sure" or _is_unheld(asked, own, place, source)):
         return "none"
     is_whole = share >= SUPPORTED_SHARE and not without_evidence(own.claims, f"{place.both}\n{place.above}")
-    is_about = asked.share(place) >= QUESTION_SHARE and asked.covers(place) and not asked.beyond
+    is_said = not own.terms or any(holds(place.terms | place.before_terms, term) for term in own.terms)
+    is_about = is_said and asked.share(place) >= QUESTION_SHARE and asked.covers(place) and not asked.beyond
     if not (is_whole and is_about) or conflict or denies(statement, sentence, asked.language):
         return "partial"
     return "supported"

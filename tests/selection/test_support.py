@@ -217,6 +217,14 @@ def test_each_statement_has_its_own_verdict() -> None:
     assert judged.without_unheld(answer) == "The tenant pays a deposit of 800 euros."
 
 
+def test_an_answer_that_only_says_the_question_again_is_partial() -> None:
+    texts, headings = ["Notices to Acme are addressed to Jane Roe."], [("document.md",)]
+    question = "To whom are notices to Acme addressed?"
+    assert support(question, "Jane Roe.", texts, headings=headings) == "supported"
+    for answer in ("Notices to Acme are addressed.", "The document is addressed to Acme."):
+        assert support(question, answer, texts, headings=headings) == "partial"
+
+
 def test_a_heading_tells_whom_a_sentence_is_about() -> None:
     texts = ["The notice period is 3 months.", "The notice period is 9 months."]
     headings = [("Harlow Textiles",), ("Benton Foods",)]
