@@ -217,7 +217,9 @@ def _is_unheld(asked: Asked, own: _Own, place: Place, source: str) -> bool:
     best, answered = asked.best, asked.share(asked.best)
     around = asked.passage_terms[best.passage]
     is_nowhere = own.share == 0 and len(own.terms) >= MANY_OWN and (lacking or not own.claims)
-    if is_nowhere and not asked.asks_reason and (answered < QUESTION_SHARE or answered >= ANSWERED_SHARE):
+    is_exact = len(asked.terms) > FEW_WORDS or asked.asks_figure or asked.asks_who
+    is_told = answered >= ANSWERED_SHARE and is_exact
+    if is_nowhere and not asked.asks_reason and (answered < QUESTION_SHARE or is_told):
         return True
     figures = {term for term in own.terms if term[0] == "#"}
     told = {term for term in best.terms - asked.terms if term[0] == "#"}

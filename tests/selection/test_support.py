@@ -225,6 +225,12 @@ def test_an_answer_that_only_says_the_question_again_is_partial() -> None:
         assert support(question, answer, texts, headings=headings) == "partial"
 
 
+def test_another_wording_of_an_answer_to_an_open_question_stands() -> None:
+    texts = ["The President has called out the militia, since the frontier was attacked."]
+    answer = "Troops were summoned because settlers had been raided."
+    assert support("What did the President say about the militia?", answer, texts) == "partial"
+
+
 def test_a_heading_tells_whom_a_sentence_is_about() -> None:
     texts = ["The notice period is 3 months.", "The notice period is 9 months."]
     headings = [("Harlow Textiles",), ("Benton Foods",)]
