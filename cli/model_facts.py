@@ -16,6 +16,7 @@ def model_facts(spec: str) -> dict[str, Any]:
     from localctx.engine.gguf import open_model as read_file
     from localctx.engine.model_facts import kv_shape
     from localctx.engine.model_facts import model_facts as file_facts
+    from localctx.engine.rope_scaling import own_scaling
     from localctx.errors import ModelError
     from localctx.registry import find_manifest, match, resolve
 
@@ -32,7 +33,8 @@ def model_facts(spec: str) -> dict[str, Any]:
         header = read_file(path)
         manifest = manifest or match(header.metadata)
         info = file_facts(header)
-        facts |= {"path": str(path), "file": {**asdict(info), "plain_attention": kv_shape(header).is_plain}}
+        own = {"plain_attention": kv_shape(header).is_plain, "own_rope_scaling": own_scaling(header)}
+        facts |= {"path": str(path), "file": {**asdict(info), **own}}
     if manifest is not None:
         facts |= {"name": manifest.name, "manifest": _plain(asdict(manifest))}
     return facts

@@ -5,7 +5,6 @@ The judgement's thresholds were set on the split `calibrate`; figures are read o
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -136,7 +135,3 @@ def _is_cited(case: Case, passages: Sequence[Block], language: str) -> bool:
     return (
         bool(cited) and case.value in cited[0].quote and case.entity in passages[cited[0].index].heading_path
     )
-
-
-if __name__ == "__main__":
-    sys.stdout.write("\n".join(measure("judge").lines()) + "\n")

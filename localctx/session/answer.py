@@ -54,7 +54,8 @@ class DocumentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered, from what, and how. `text` is the answer alone, without notices.
+    """What was answered, from what, and how. `text` is the answer alone, without notices; `requested`: the
+    context's length and rotation as asked for, by the names of settings, without what was not given.
 
     statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
     """
@@ -68,6 +69,7 @@ class Answer:
     n_ctx: int
     coverage: Coverage
     question: str | None = None
+    requested: dict[str, object] = field(default_factory=dict)
     citations: tuple[Citation, ...] = ()
     statements: tuple[Statement, ...] = ()
     documents: tuple[DocumentCoverage, ...] = ()
@@ -92,6 +94,7 @@ class Answer:
                 "n_ctx": self.n_ctx,
                 "n_ctx_train": model.n_ctx_train,
                 "rope": asdict(model.rope),
+                "requested": self.requested,
             },
             "citations": [_citation(citation) for citation in self.citations],
             "statements": [
