@@ -10,6 +10,8 @@ from urllib.parse import quote
 from .terminal import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from localctx.session.answer import Answer
     from localctx.values import Citation
 
@@ -17,7 +19,8 @@ __all__ = ["citation_lines", "text_with_citations"]
 
 
 def citation_lines(answer: Answer, *, for_terminal: bool = False) -> list[str]:
-    """`[1] file.pdf p. 12 “quote”`; the quote is left out where the answer already is the quote.
+    """`[1] file.pdf p. 12 “quote”`; the quote is left out where the answer already is the quote. `[?]` lines
+    name the answer's statements without support.
 
     With `for_terminal` control characters are gone and marks link to their page; such lines are written as
     they are.
@@ -38,7 +41,18 @@ def citation_lines(answer: Answer, *, for_terminal: bool = False) -> list[str]:
         if for_terminal:
             mark, where = _linked(mark, citation), shown(where, sys.stdout)
         lines.append(f"{mark} {where}")
-    return lines
+    return lines + [shown(line, sys.stdout) if for_terminal else line for line in _unsupported(answer)]
+
+
+def _unsupported(answer: Answer) -> Iterator[str]:
+    """A line for each statement of the answer that the document does not support, or less than others."""
+    verdicts = {statement.verdict for statement in answer.statements}
+    for statement in answer.statements:
+        words = _squeezed(answer.text[statement.start : statement.end])
+        if statement.verdict == "none":
+            yield f"[?] not supported: “{words}”"
+        elif statement.verdict == "partial" and "supported" in verdicts:
+            yield f"[?] supported in part only: “{words}”"
 
 
 def text_with_citations(answer: Answer) -> str:

@@ -169,8 +169,9 @@ class Reporter:
         if self._as_json:
             print_json(answer.to_json())
             return
-        if answer.citations and self._shows_answer:
-            write_as_is("\n" + "\n".join(citation_lines(answer, for_terminal=sys.stdout.isatty())) + "\n")
+        lines = citation_lines(answer, for_terminal=sys.stdout.isatty())
+        if lines and self._shows_answer:
+            write_as_is("\n" + "\n".join(lines) + "\n")
         if not self._quiet:
             for line in _footer(answer, self._verbose):
                 note(line)
@@ -203,6 +204,9 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
     if answer.command == "ask":
         line += f"; support: {answer.support}"
     lines = [line]
+    if coverage.pulled_in_by_reference:
+        names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
+        lines.append(f"  pulled in by reference: {', '.join(names)}")
     if coverage.pages_without_text:
         lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
     if coverage.replaced_characters:

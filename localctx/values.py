@@ -25,6 +25,7 @@ __all__ = [
     "Piece",
     "Progress",
     "Prompt",
+    "Pulled",
     "Request",
     "RopeInfo",
     "Sampling",
@@ -297,6 +298,18 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulled:
+    """A passage that was read because of a reference to it ("Annex B"), and where it stands."""
+
+    reference: str
+    source: str
+    start: int
+    end: int
+    page: int | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """What was read. tokens_total = tokens_read + tokens_dropped; attended <= read."""
 
@@ -307,3 +320,4 @@ class Coverage:
     pages_total: int = 0
     pages_without_text: tuple[int, ...] = ()
     replaced_characters: int = 0
+    pulled_in_by_reference: tuple[Pulled, ...] = ()

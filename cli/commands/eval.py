@@ -13,6 +13,7 @@ import typer
 from localctx.errors import UsageError
 
 from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+from .eval_honesty import add_honesty
 from .eval_rope import add_rope
 from .later import add_later
 
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None, no_args_is_help=True, help="Measure answers on long documents."
     )
     group.command("niah")(with_options(niah))
+    add_honesty(group)
     add_rope(group)
     for name in LATER:
         add_later(group, name, f"localctx eval {name}")

@@ -22,28 +22,37 @@ from localctx.selection.fuse import fuse
 from localctx.selection.header import header_line
 from localctx.selection.key_sentences import Sentence, key_sentences, sentences
 from localctx.selection.question import QuestionTraits, question_traits
-from localctx.selection.support import says_not_found, support
+from localctx.selection.references import Reference, lines_at, references, targets
+from localctx.selection.refusals import says_not_found
+from localctx.selection.support import Judgement, Statement, judgement, support
 from localctx.values import Scores
 
 __all__ = [
     "Chosen",
     "Claim",
+    "Judgement",
     "Passage",
     "QuestionTraits",
+    "Reference",
     "Selection",
     "Selector",
     "Sentence",
+    "Statement",
     "Support",
     "choose",
     "claims",
     "fuse",
     "header_line",
+    "judgement",
     "key_sentences",
+    "lines_at",
     "question_traits",
+    "references",
     "says_not_found",
     "sentences",
     "support",
     "supporting_sentences",
+    "targets",
     "text_key",
     "unsupported",
     "without_evidence",

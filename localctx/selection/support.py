@@ -1,223 +1,232 @@
-"""Does the document support the answer? A lexical judgement, no model. Pure; knows no files.
+"""Does the document support the answer? A lexical judgement, statement by statement. Pure; knows no files.
 
-"none" makes the caller take the answer back, so it is said only when sure. The rule, in this order:
+"none" makes the caller take the answer back, so it needs a sign that the document says nothing of the kind.
+The rule, in this order:
 
 1. The answer says that the text does not say ("not mentioned", "I don't know" …), or is empty: "none"; not so
    where the passages say the same in the same words.
 2. Question and answer are in another language than the passages, so words cannot be compared: "partial".
-3. The answer's own words and claims (numbers, names, quotations, code words) are those that the question does
-   not hold. Their share found in the passages, names twice and numbers by value, decides. Under 0.4 is "none"
-   when all own claims are missing, or when at least three quarters of the question's words, and three of
-   them, occur nowhere in the document; a share of 0 also when the question names something of which the
-   document holds no word. An answer with nothing of its own ("Yes.") is "none" only when the passages hold no
-   word of the question. A name is not missing when the passages hold one of its words, its initials, or what
-   its letters stand for. Where the language of either side cannot be told, nothing of this is sure enough.
-4. A share of at least 0.75 with every claim found is "supported", if the question asks for nothing absent and
-   one place (two sentences in a row, or rows of a table) holds half of the words of question and answer, and
-   its numbers stand in one sentence with half of the question's words. Everything else is "partial".
+3. The passages hold no word of a question of three words or more, or of one that names what the document
+   lacks, or the answer has no word of its own: "none".
+4. The question holds a year or a code word that the document lacks: "none". A name that it lacks (it may be
+   the author's, or another form): "none" where the answer is not the passages' own or speaks of another name.
+5. Each sentence of the answer is judged by its place: the two sentences in a row, with the headings above
+   them, that hold most of its own words and numbers (those that the question does not hold), then of the
+   question's. "supported": the place holds nearly all of them and enough of the question, rare words weighing
+   more, and neither denies what the other says. "none": the sentence of the place is about another year, code
+   word or heading than the question; or the passages hold little of its own words and no claim; or nothing of
+   them and little, or nearly all, of the question; or the place that answers the question best states another
+   figure. Everything else is "partial".
+6. The answer is "supported" where all its statements are, "none" where all are none, else "partial".
 
-Known limits: a paraphrase in other words is "partial" at most, and so is an invented answer without numbers
-or names; a negation, a wrong relation between words that are all there, or the right words about another
-subject count as supported; "Yes" and "No" are never judged by their sense. Stemming is English.
+Known limits: a paraphrase in other words is "partial" at most; a wrong relation between words of one place
+counts as supported; what is denied in other words is not seen. Measured in docs/honesty.md.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import regex
-
-from localctx.index.stop_words import stop_word_counts
-from localctx.index.terms import content_words, stem, words
+from localctx.selection.asking import Asked, years
+from localctx.selection.beyond import may_be_named
 from localctx.selection.claims import Claim, claims
 from localctx.selection.evidence import without_evidence
 from localctx.selection.key_sentences import sentences
+from localctx.selection.matching import Place, holds, own_terms, share_of, terms
+from localctx.selection.negation import denies
+from localctx.selection.refusals import repeats_refusal, says_not_found
+from localctx.selection.tongues import same_tongue
 
-__all__ = ["says_not_found", "support"]
+__all__ = ["Judgement", "Statement", "Verdict", "judgement", "support"]
 
 Verdict = Literal["supported", "partial", "none"]
 
-SUPPORTED_SHARE = 0.75
+SUPPORTED_SHARE = 0.85
+QUESTION_SHARE = 0.55
 NONE_SHARE = 0.4
-ABSENT_SHARE = 0.75
-ABSENT_WORDS = 3
-PLACE_SHARE = 0.5
-ROW_CHARACTERS = 60
-REFUSAL_CHARACTERS = 400
-TONGUE_CHARACTERS = 4000
-TONGUE_STOP_WORDS = 2
-ACRONYM_LETTERS = range(2, 7)
+ANSWERED_SHARE = 0.75
+BESIDE_SHARE = 0.2
+FEW_WORDS = 2
+MANY_OWN = 3
 
-_SUBJECT = (
-    r"(?:the\s+|this\s+|provided\s+|given\s+)+(?:text|document|passage|context|excerpt|article|report|author|source"
-    r"|speech|information)s?"
-)
-_TELLING = (
-    r"(?:mention(?:ed)?|stated?|specif(?:y|ied)|provided?|given|discuss(?:ed)?|described?|indicated?|address(?:ed)?"
-    r"|covered|included?|listed|contained|contain|say|tell|give|answer(?:ed)?)"
-)
-_REFUSAL = (
-    rf"(?:is|are|was|were)(?:\s+not|\s+never|n.t)\s+(?:\p{{L}}+ly\s+)?{_TELLING}\s*(?:$|[.,;]|(?:in|by|within|anywhere)\b)"
-    rf"|^\W*not\s+(?:\p{{L}}+ly\s+)?{_TELLING}"
-    rf"|{_SUBJECT}\s+(?:(?:does|do|did|has|have|is|are)\s*(?:not|n.t|no\b)|(?:says?|contains?|gives?)\s+no)"
-    rf"|(?:no|without)\s+(?:\p{{L}}+\s+)?(?:mention|information|indication|reference|answer|data|details?)\b"
-    rf"|(?:can(?:not|.t)|could\s*n.t|could\s+not|unable\s+to)\s+(?:be\s+)?(?:find|found|answer|determined?|tell)\b"
-    r"|i\s+(?:do\s+not|don.t)\s+know|i.m\s+not\s+sure|^\W*unknown\b"
-    r"|nicht\s+(?:erwähnt|genannt|angegeben|enthalten|bekannt|gesagt)|keine\s+(?:angabe|information)"
-    r"|(?:n.est|ne\s+sont)\s+pas\s+(?:mentionn|indiqu|précis)|ne\s+(?:dit|mentionne|précise|contient)\s+pas"
-    r"|no\s+(?:se\s+)?(?:menciona|indica|especifica|dice|contiene)|non\s+(?:è|viene|sono)\s+(?:menzionat|indicat)"
-    r"|não\s+(?:é\s+)?(?:menciona|indica|diz|contém)|не\s+(?:упомина|указан|сказано|говорится)"
-    r"|(?:没有|未|沒有)(?:提到|提及|说明|說明|包含|找到|给出)|不知道|(?:記載|記述|言及)(?:が|は|されて)?(?:ありません|いません|ない)"
-    r"|언급(?:되지|이\s*없)|나와\s*있지\s*않"
-)
-_SMALL = frozenset(("a", "an", "and", "for", "of", "the"))
 _BARE = frozenset(("yes", "no", "ja", "nein", "oui", "non", "sí", "si", "sim", "да", "нет", "true", "false"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """What an answer says that its question does not: content words, claims; what of it passages hold."""
+class Statement:
+    """A sentence of the answer, answer[start:end], and its own verdict."""
 
-    words: frozenset[str]
+    start: int
+    end: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on an answer, those on its statements, and, of "none", the reason in words."""
+
+    verdict: Verdict
+    statements: tuple[Statement, ...] = ()
+    reason: str = ""
+
+    def without_unheld(self, answer: str) -> str:
+        """The answer without the statements that are judged "none"."""
+        return " ".join(answer[s.start : s.end] for s in self.statements if s.verdict != "none") or answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What a statement says that its question does not: terms, claims; and what the passages lack of it."""
+
+    terms: frozenset[str]
     claims: tuple[Claim, ...]
     missing: tuple[Claim, ...]
     share: float
 
 
-def says_not_found(answer: str) -> bool:
-    """Whether the answer, in its first sentences, says that the text does not hold the answer."""
-    return (
-        not answer.strip()
-        or regex.search(_REFUSAL, answer[:REFUSAL_CHARACTERS], regex.IGNORECASE) is not None
-    )
-
-
 def support(
-    question: str, answer: str, passages: Sequence[str], *, absent: Collection[str] = (), language: str = "en"
+    question: str,
+    answer: str,
+    passages: Sequence[str],
+    *,
+    headings: Sequence[Sequence[str]] = (),
+    absent: Collection[str] = (),
+    language: str = "en",
 ) -> Verdict:
-    """Whether the attended `passages` support the answer (rule above).
+    """judgement()'s verdict."""
+    return judgement(question, answer, passages, headings=headings, absent=absent, language=language).verdict
+
+
+def judgement(
+    question: str,
+    answer: str,
+    passages: Sequence[str],
+    *,
+    headings: Sequence[Sequence[str]] = (),
+    absent: Collection[str] = (),
+    language: str = "en",
+) -> Judgement:
+    """Whether the attended `passages`, under their headings, support the answer (rule above).
 
     absent: the question's content words that occur nowhere in the whole document, as
     `LexicalIndex.absent(question)` gives them.
     """
     source = "\n".join(passages)
-    held = frozenset(map(stem, content_words(source)))
-    asked = frozenset(map(stem, content_words(question)))
-    own = _own(question, answer, source, asked, held)
-    if says_not_found(answer) and not (own.share >= SUPPORTED_SHARE and _repeats(answer, source)):
-        return "none"
-    same = _same_tongue(f"{question} {answer}", source)
+    if says_not_found(answer) and not (
+        _is_held(answer, source, language) and repeats_refusal(answer, source)
+    ):
+        return Judgement("none", reason="the answer says so")
+    spans = sentences(answer, language)
+    same = same_tongue(f"{question} {answer}", source)
     if same is False:
-        return "partial"
-    if not own.words and not own.claims:
-        unasked = same and asked and not (asked & held or claims(answer))
-        return "none" if unasked else "partial"
-    beyond = _asks_beyond(question, absent, source)
-    if same and _is_unheld(own, beyond, source):
+        return Judgement("partial", tuple(Statement(s.start, s.end, "partial") for s in spans))
+    asked = Asked.over(question, passages, headings, absent, language)
+    if reason := _declined(asked, answer, is_sure=same is True):
+        return Judgement("none", tuple(Statement(s.start, s.end, "none") for s in spans), reason)
+    judged = tuple(
+        Statement(s.start, s.end, _verdict(asked, s.text, source, is_sure=same is True)) for s in spans
+    )
+    verdicts = {statement.verdict for statement in judged}
+    verdict: Verdict = verdicts.pop() if len(verdicts) == 1 else "partial"
+    return Judgement(verdict, judged, "no place in the document says so" if verdict == "none" else "")
+
+
+def _declined(asked: Asked, answer: str, *, is_sure: bool) -> str:
+    """Why the document cannot answer the question at all; "" where it may."""
+    if asked.beyond.certain:
+        return f"not in the document: {', '.join(asked.beyond.certain)}"
+    if not is_sure:
+        return ""
+    own = own_terms(answer, asked.terms, asked.language) - _BARE
+    place, share = _place(asked, own)
+    is_held = share >= SUPPORTED_SHARE
+    is_told = len(asked.terms) > FEW_WORDS or bool(asked.beyond) or not (own or claims(answer))
+    if asked.terms and asked.is_unheard_of and is_told:
+        return "the document holds no word of the question"
+    if asked.beyond.names and (not is_held or _speaks_of_another(asked, answer, place)):
+        return f"not in the document: {', '.join(asked.beyond.names)}"
+    return ""
+
+
+def _speaks_of_another(asked: Asked, answer: str, place: Place) -> bool:
+    """Whether the place names something that the question does not; what answers "who" does not count."""
+    named = [claim for claim in claims(place.both) if claim.kind in ("name", "code")]
+    return bool(without_evidence(named, answer if asked.asks_who else "", asked.text))
+
+
+def _is_held(answer: str, source: str, language: str) -> bool:
+    """Whether the source holds nearly all of the answer's words."""
+    return share_of(terms(answer, language), terms(source, language)) >= SUPPORTED_SHARE
+
+
+def _verdict(asked: Asked, statement: str, source: str, *, is_sure: bool) -> Verdict:
+    """The verdict on one sentence of the answer."""
+    own = _own(asked, statement, source)
+    wanted = own.terms
+    if not own.terms and not own.claims:
+        wanted = terms(statement, asked.language) - _BARE
+        if not wanted or asked.asks_who or asked.asks_figure:
+            return "partial"  # it says nothing, or nothing that was asked for
+    place, share = _place(asked, wanted)
+    sentence, told = place.text, place.terms
+    if share_of(wanted, place.before_terms) > share_of(wanted, told):
+        sentence, told = place.before_text, place.before_terms
+    conflict = asked.conflict(place, told)
+    if is_sure and (conflict == "sure" or _is_unheld(asked, own, place, source)):
         return "none"
-    whole = own.share >= SUPPORTED_SHARE and not own.missing and not beyond
-    return "supported" if whole and _has_place(own, asked & held, passages, language) else "partial"
+    is_whole = share >= SUPPORTED_SHARE and not without_evidence(own.claims, f"{place.both}\n{place.above}")
+    is_said = not own.terms or any(holds(place.terms | place.before_terms, term) for term in own.terms)
+    is_about = is_said and asked.share(place) >= QUESTION_SHARE and asked.covers(place) and not asked.beyond
+    if not (is_whole and is_about) or conflict or denies(statement, sentence, asked.language):
+        return "partial"
+    return "supported"
 
 
-def _own(question: str, answer: str, source: str, asked: frozenset[str], held: frozenset[str]) -> _Own:
-    """The answer's own words and claims, and their share in the source; 0 when there are none."""
-    said = map(stem, content_words(answer))
-    new = frozenset(w for w in said if not (w in asked or w in _BARE or w[0].isdecimal()))
-    found = without_evidence(claims(answer), question)
+def _own(asked: Asked, statement: str, source: str) -> _Own:
+    """The statement's own terms and claims, and their share in all the passages."""
+    new = own_terms(statement, asked.terms, asked.language) - _BARE
+    found = without_evidence(claims(statement), asked.text)
     missing = without_evidence(found, source)
-    total = len(new) + len(found)
-    share = (len(new & held) + len(found) - len(missing)) / total if total else 0.0
-    return _Own(new, found, missing, share)
+    everywhere = frozenset[str]().union(*(place.all_terms for place in asked.places))
+    return _Own(new, found, missing, share_of(new, everywhere) if new else 0.0)
 
 
-def _is_unheld(own: _Own, beyond: float, source: str) -> bool:
-    """Whether it is sure that the source does not say what the answer says."""
+def _place(asked: Asked, wanted: Collection[str]) -> tuple[Place, float]:
+    """The place that holds most of the wanted terms, then one of the same subject, then the one that holds
+    most of the question; and its share of the wanted ones.
+    """
+    shares = [share_of(wanted, place.all_terms) for place in asked.places]
+    most = max(shares)
+    best = max(
+        (place for place, share in zip(asked.places, shares, strict=True) if share == most),
+        key=lambda place: (asked.conflict(place, place.terms) != "sure", asked.share(place)),
+    )
+    return best, most
+
+
+def _is_unheld(asked: Asked, own: _Own, place: Place, source: str) -> bool:
+    """Whether it is sure that the document does not say what the statement says."""
     lacking = bool(own.claims) and all(
-        claim in own.missing and not (claim.kind == "name" and _may_be_named(claim.text, source))
+        claim in own.missing and not (claim.kind == "name" and may_be_named(claim.text, source))
         for claim in own.claims
     )
-    return own.share < NONE_SHARE and (lacking or beyond >= ABSENT_SHARE or (beyond > 0 and own.share == 0))
-
-
-def _asks_beyond(question: str, absent: Collection[str], source: str) -> float:
-    """The share of the question's content words that the document lacks, if it names something that the
-    document holds no word of or lacks most of them; else 0.
-    """
-    lacking = set(absent)
-    asked = set(content_words(question))
-    n_lacking = len(asked & lacking)
-    share = n_lacking / len(asked) if asked else 0.0
-    for claim in claims(question) if share else ():
-        parts = set(content_words(claim.text))
-        if parts and parts <= lacking and not _may_be_named(claim.text, source):
-            return share
-    return share if n_lacking >= ABSENT_WORDS and share >= ABSENT_SHARE else 0.0
-
-
-def _may_be_named(name: str, source: str) -> bool:
-    """Whether the source holds a word of the name, its initials, or what its letters stand for."""
-    spoken = words(source)
-    if set(map(stem, content_words(name))) & set(map(stem, spoken)):
+    if own.share < NONE_SHARE and lacking:
         return True
-    parts = [word for word in words(name) if word not in _SMALL]
-    if len(parts) > 1:
-        letters = [word[0] for word in parts]
-        text = f" {' '.join(spoken)} "
-        return f" {''.join(letters)} " in text or f" {' '.join(letters)} " in text
-    is_acronym = name.isupper() and len(name) in ACRONYM_LETTERS
-    return is_acronym and name.lower() in "".join(word[0] for word in spoken if word not in _SMALL)
-
-
-def _repeats(answer: str, source: str) -> bool:
-    """Whether the answer's words of not finding are the source's own."""
-    match = regex.search(_REFUSAL, answer[:REFUSAL_CHARACTERS], regex.IGNORECASE)
-    return match is not None and " ".join(words(match[0])) in " ".join(words(source))
-
-
-def _same_tongue(text: str, source: str) -> bool | None:
-    """Whether two texts are in one script and language; None when that cannot be told."""
-    scripts = [_script(text), _script(source)]
-    if "" in scripts:
-        return None
-    if scripts != ["LATIN", "LATIN"]:
-        return scripts[0] == scripts[1]
-    counts, others = (stop_word_counts(words(t[:TONGUE_CHARACTERS])) for t in (text, source))
-    tongue = max(others, key=lambda language: (others[language], language == "en"))
-    if others[tongue] < TONGUE_STOP_WORDS or not any(counts.values()):
-        return None
-    return counts[tongue] == max(counts.values())
-
-
-def _script(text: str) -> str:
-    """The script of most letters; "" when there are none."""
-    scripts = Counter(
-        unicodedata.name(c, "?").partition(" ")[0] for c in text[:TONGUE_CHARACTERS] if c.isalpha()
-    )
-    return max(scripts, key=lambda name: scripts[name], default="")
-
-
-def _has_place(own: _Own, asked: frozenset[str], passages: Sequence[str], language: str) -> bool:
-    """Whether two sentences in a row hold enough of question and answer, and one of them its numbers."""
-    wanted = own.words | asked
-    figures = [claim for claim in own.claims if claim.kind in ("number", "code")]
-    for passage in passages:
-        before: frozenset[str] = frozenset()
-        for unit in _units(passage, language):
-            here = frozenset(map(stem, content_words(unit)))
-            is_near = len(wanted & (before | here)) >= PLACE_SHARE * len(wanted)
-            is_about = not asked or 2 * len(asked & here) >= len(asked)
-            if is_near and (not figures or (is_about and not without_evidence(figures, unit))):
-                return True
-            before = here
-    return False
-
-
-def _units(passage: str, language: str) -> Iterator[str]:
-    """Sentences; the short lines of a list or table each by itself."""
-    for sentence in sentences(passage, language):
-        lines = sentence.text.splitlines()
-        yield from lines if max(map(len, lines)) <= ROW_CHARACTERS else [sentence.text]
+    best, answered = asked.best, asked.share(asked.best)
+    around = asked.passage_terms[best.passage]
+    is_nowhere = own.share == 0 and len(own.terms) >= MANY_OWN and (lacking or not own.claims)
+    is_exact = len(asked.terms) > FEW_WORDS or asked.asks_figure or asked.asks_who
+    is_told = answered >= ANSWERED_SHARE and is_exact
+    if is_nowhere and not asked.asks_reason and (answered < QUESTION_SHARE or is_told):
+        return True
+    figures = {term for term in own.terms if term[0] == "#"}
+    told = {term for term in best.terms - asked.terms if term[0] == "#"}
+    if answered < ANSWERED_SHARE or not figures or figures & around:
+        return False
+    if not (told if years(figures) else told - years(told)) or (
+        figures & place.all_terms and asked.share(place) > answered - BESIDE_SHARE
+    ):
+        return False
+    return sum(holds(around, term) for term in own.terms - figures) < MANY_OWN

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from localctx.selection import Statement
 from localctx.values import Citation, Coverage, FinishReason, ModelInfo, Strategy
 
 __all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]
@@ -55,6 +56,8 @@ class DocumentCoverage:
 class Answer:
     """What was answered, from what, and how. `text` is the answer alone, without notices; `requested`: the
     context's length and rotation as asked for, by the names of settings, without what was not given.
+
+    statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
     """
 
     command: Literal["ask", "summarize"]
@@ -68,6 +71,7 @@ class Answer:
     question: str | None = None
     requested: dict[str, object] = field(default_factory=dict)
     citations: tuple[Citation, ...] = ()
+    statements: tuple[Statement, ...] = ()
     documents: tuple[DocumentCoverage, ...] = ()
     tokens: TokenCounts = field(default_factory=TokenCounts)
     timings: Timings = field(default_factory=Timings)
@@ -93,6 +97,9 @@ class Answer:
                 "requested": self.requested,
             },
             "citations": [_citation(citation) for citation in self.citations],
+            "statements": [
+                {"start": one.start, "end": one.end, "support": one.verdict} for one in self.statements
+            ],
             "coverage": asdict(self.coverage),
             "tokens": asdict(self.tokens),
             "timings": {name: round(value, 1) for name, value in asdict(self.timings).items()},

@@ -7,14 +7,14 @@ cite and judge.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localctx.document import Document
 from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
+from localctx.selection import Judgement, judgement, says_not_found, supporting_sentences, unsupported
 from localctx.selection import Passage as Candidate
-from localctx.selection import says_not_found, support, supporting_sentences, unsupported
-from localctx.session.answer import Answer, Support, TokenCounts
+from localctx.session.answer import Answer, TokenCounts
 from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
 from localctx.session.cache import opened_cache
 from localctx.session.citing import cite
@@ -121,13 +121,13 @@ def _answer(
         n_ctx = shared.n_ctx or n_ctx
     yield from run.unheard()
     run.count(decoded)
-    text, verdict, citations = yield from _judge(run, index, filling, decoded, question)
+    text, judged, citations = yield from _judge(run, index, filling, decoded, question)
     coverage, documents = sum_coverage(run.readings, _coverages(run, prepared))
     answer = Answer(
         command="ask",
         text=text,
         strategy=choice.strategy,
-        support=verdict,
+        support=judged.verdict,
         finish_reason=decoded.finish_reason,
         model=run.model.info,
         n_ctx=n_ctx,
@@ -135,6 +135,7 @@ def _answer(
         coverage=coverage,
         question=question,
         citations=citations,
+        statements=judged.statements,
         documents=documents,
         tokens=TokenCounts(run.n_evaluated, run.n_restored, run.n_generated),
         timings=run.timings,
@@ -174,7 +175,9 @@ def _coverages(run: Run, prepared: _Prepared) -> list[Coverage]:
         if not filling.is_whole:
             n_attended = sum(p.n_tokens for p in filling.passages if p.document == reading.ordinal)
             n_read = n_attended if isinstance(source, Request) else source[1].n_read[reading.ordinal]
-        coverages.append(reading.coverage(max(n_read, n_attended), n_attended))
+        pulled = tuple(one for one in run.pulled if one.source == reading.document.source)
+        coverage = reading.coverage(max(n_read, n_attended), n_attended)
+        coverages.append(replace(coverage, pulled_in_by_reference=pulled))
     return coverages
 
 
@@ -235,8 +238,8 @@ def _whole_prepared(
 
 def _judge(
     run: Run, index: LexicalIndex, filling: Filling, decoded: Decoded, question: str
-) -> Generator[Event, None, tuple[str, Support, tuple[Citation, ...]]]:
-    """The answer's text, its support and its citations; flags what the documents do not hold."""
+) -> Generator[Event, None, tuple[str, Judgement, tuple[Citation, ...]]]:
+    """The answer's text, how far it is supported and its citations; flags what the documents do not hold."""
     text = decoded.text.strip()
     passages = filling.passages
     if filling.is_whole:
@@ -247,18 +250,25 @@ def _judge(
         yield run.warn(f"not in the document: {claim.text}")
     if decoded.finish_reason == "length":
         yield run.warn(f"the answer was cut at {run.settings.max_tokens} tokens; --max-tokens allows more")
-    attended = [passage.text for passage in passages]
-    verdict: Support = support(question, text, attended, absent=index.absent(question), language=run.language)
-    if verdict == "none" and decoded.finish_reason == "stop" and not (text and says_not_found(text)):
+    judged = judgement(
+        question,
+        text,
+        [passage.text for passage in passages],
+        headings=[(passage.source, *passage.heading_path) for passage in passages],
+        absent=index.absent(question),
+        language=run.language,
+    )
+    if judged.verdict != "none":
+        return text, judged, _citations(run, question, judged.without_unheld(text), passages)
+    if decoded.finish_reason == "stop" and not (text and says_not_found(text)):
         yield run.warn(
-            f"replaced an answer that the document does not support: {text}"
+            f"replaced an answer that the document does not support ({judged.reason}): {text}"
             if text
             else "the model was silent"
         )
-        text = NOT_FOUND
+        text, judged = NOT_FOUND, Judgement("none")
         yield Replaced(text)
-    citations = () if verdict == "none" else _citations(run, question, text, passages)
-    return text, verdict, citations
+    return text, judged, ()
 
 
 def _citations(run: Run, question: str, answer: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:

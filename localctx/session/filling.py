@@ -13,6 +13,7 @@ from localctx.index import Hits, LexicalIndex
 from localctx.selection import choose, question_traits, text_key
 from localctx.session.events import Event
 from localctx.session.reading import Passage
+from localctx.session.referenced import Room, pull_referenced
 from localctx.session.run import Run
 
 __all__ = ["MAX_BLOCKS", "Filling", "pointed_blocks", "retrieved", "whole"]
@@ -65,17 +66,15 @@ def pointed_blocks(
     is_there: Callable[[int], bool] = lambda number: True,
     max_blocks: int = MAX_BLOCKS,
 ) -> Generator[Event, None, list[int]]:
-    """Running numbers of the blocks that the question points at, in document order; one to max_blocks.
+    """Running numbers of the blocks that the question points at, one to max_blocks, and of a few that these
+    refer to, in document order.
 
     hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
     is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget, in
     tokens.
     """
     if run.blocks is not None:
-        chosen = _first_fitting([number for number in run.blocks if is_there(number)], budget, cost)
-        if not chosen:
-            raise _too_small()
-        return sorted(chosen)
+        return _given(run.blocks, budget, cost, is_there)
     traits = question_traits(question)
     if traits.needs_whole_document:
         yield run.warn(
@@ -83,15 +82,16 @@ def pointed_blocks(
             "the answer may be incomplete"
         )
     ranking = tuple(hit for hit in hits.ranking if is_there(hit[0]))
-    costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
-    keys: list[Hashable] = list(range(run.n_blocks))
-    for number, _ in ranking[:N_RANKED]:
-        costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
+    costs, keys = _costs_and_keys(run, [number for number, _ in ranking[:N_RANKED]], cost)
     selection = choose(
         replace(hits, ranking=ranking).scores(), costs, budget_tokens=budget, max_blocks=max_blocks,
         text_keys=keys, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
     chosen = [number for number in selection.indices if is_there(number)]
+    if chosen:
+        left = budget - selection.n_tokens
+        chosen = pull_referenced(run, chosen, dict(ranking), question, Room(left, cost, is_there))
+        yield from run.unheard()
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
@@ -101,6 +101,27 @@ def pointed_blocks(
     if not chosen:
         raise _too_small()
     return chosen
+
+
+def _given(
+    blocks: Sequence[int], budget: int, cost: Callable[[int], int], is_there: Callable[[int], bool]
+) -> list[int]:
+    """Of the blocks that the caller named, the first ones that fit, in document order."""
+    chosen = _first_fitting([number for number in blocks if is_there(number)], budget, cost)
+    if not chosen:
+        raise _too_small()
+    return sorted(chosen)
+
+
+def _costs_and_keys(
+    run: Run, looked_at: Sequence[int], cost: Callable[[int], int]
+) -> tuple[list[int], list[Hashable]]:
+    """What each block takes in the context, and what tells equal ones; exact for those that are looked at."""
+    costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
+    keys: list[Hashable] = list(range(run.n_blocks))
+    for number in looked_at:
+        costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
+    return costs, keys
 
 
 def _too_small() -> UsageError:

@@ -149,6 +149,7 @@ def sum_coverage(
         tokens_dropped=sum(c.tokens_dropped for c in coverages),
         pages_total=sum(c.pages_total for c in coverages),
         replaced_characters=sum(c.replaced_characters for c in coverages),
+        pulled_in_by_reference=tuple(one for c in coverages for one in c.pulled_in_by_reference),
     )
     each = tuple(
         DocumentCoverage(reading.document.source, coverage)

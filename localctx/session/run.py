@@ -13,7 +13,7 @@ from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
 from localctx.session.reading import Passage, Reading
 from localctx.settings import Settings
-from localctx.values import Context, Message, Model, Prompt, Request, Sampling
+from localctx.values import Context, Message, Model, Prompt, Pulled, Request, Sampling
 
 __all__ = ["Run", "start"]
 
@@ -21,7 +21,8 @@ __all__ = ["Run", "start"]
 @dataclass(slots=True)
 class Run:
     """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use ·
-    blocks: running numbers of those to attend to, where the caller knows better than any selector.
+    pulled: what was read because a passage refers to it · blocks: running numbers of those to attend to,
+    where the caller knows better than any selector.
     """
 
     readings: list[Reading]
@@ -35,6 +36,7 @@ class Run:
     n_evaluated: int = 0
     n_restored: int = 0
     n_generated: int = 0
+    pulled: list[Pulled] = field(default_factory=list)
     blocks: tuple[int, ...] | None = None
     _unheard: list[str] = field(default_factory=list)
 

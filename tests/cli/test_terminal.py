@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,6 +17,8 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
 from localctx.cli.citations import citation_lines
 from localctx.cli.render import Reporter
+from localctx.selection import Statement
+from localctx.selection.support import Verdict
 from localctx.session.answer import Answer
 from localctx.session.events import Finished, Overview, Replaced, Text
 from localctx.values import Citation, Coverage, ModelInfo, RopeInfo, Section
@@ -194,3 +197,17 @@ def test_a_redirected_answer_holds_only_what_stands(capfd: pytest.CaptureFixture
         reporter.event(event)
     reporter.event(Finished(answer("ask", "The document does not answer this question.")))
     assert capfd.readouterr().out == "The document does not answer this question.\n"
+
+
+def test_statements_without_support_are_named_under_the_answer() -> None:
+    text = "Anna Feld opened it. Two dragons guarded it. It rained."
+    verdicts: tuple[Verdict, ...] = ("supported", "none", "partial")
+    spans = ((0, 20), (21, 44), (45, 55))
+    statements = tuple(Statement(*span, one) for span, one in zip(spans, verdicts, strict=True))
+    marked = replace(answer("ask", text, "Anna Feld."), statements=statements)
+    assert citation_lines(marked)[1:] == [
+        "[?] not supported: “Two dragons guarded it.”",
+        "[?] supported in part only: “It rained.”",
+    ]
+    alone = replace(marked, statements=(Statement(0, 20, "partial"),))
+    assert citation_lines(alone) == ["[1] a.pdf p. x “Anna Feld.”"]

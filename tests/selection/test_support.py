@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from localctx.index import LexicalIndex
-from localctx.selection import says_not_found, support
+from localctx.selection import judgement, says_not_found, support
 from localctx.values import Block
 
 DATA = json.loads(Path(__file__).with_name("support_cases.json").read_text("utf-8"))
@@ -140,15 +140,103 @@ ACME = (
 def test_a_name_absent_from_the_document_alone_makes_no_none() -> None:
     salary = "Her yearly salary is 300,000 dollars."
     assert support("What is the yearly salary of the CEO?", salary, [ACME], absent=("ceo",)) == "supported"
-    assert (
-        support("What does Mrs. Smith earn at Acme?", salary, [ACME], absent=("smith", "earn")) == "partial"
-    )
+    speech = "I propose that the farmers be paid 40 dollars an acre, and I ask the house to vote for it."
+    asked = "What did Lincoln propose to pay the farmers?"
+    assert support(asked, "40 dollars an acre.", [speech], absent=("lincoln",)) == "partial"
     assert support("Who leads Acme Inc?", "Jane Roe", [ACME], absent=("inc",)) == "supported"
     assert support("Is Zeta a rival?", "A bitter enemy.", [ACME], absent=("zeta", "rival")) == "none"
-    weak = support(
-        "Is Zeta a rival of Acme?", "A bitter old enemy of the officer.", [ACME], absent=("zeta", "rival")
-    )
-    assert weak == "partial"
+    weak = "A bitter old enemy of the officer."
+    assert support("Is Zeta a rival of Acme?", weak, [ACME], absent=("zeta", "rival")) == "none"
+
+
+def test_an_absent_name_is_none_where_the_passage_speaks_of_another() -> None:
+    salary = "Her yearly salary is 300,000 dollars."
+    absent = ("smith", "earn")
+    assert support("What does Mrs. Smith earn at Acme?", salary, [ACME], absent=absent) == "none"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "absent"),
+    [
+        ("What did Acme earn in 2021?", "300,000 dollars.", ("earn", "2021")),
+        ("How heavy is the pump PX-300?", "It weighs 12 kilograms.", ("300",)),
+        ("Who won the football world cup?", "It is led by Jane Roe.", ("football", "world", "cup", "won")),
+        ("How heavy is the pump PX-210?", "The pump PX-200 weighs 12 kilograms.", ()),
+        ("What was the revenue in 2020?", "The revenue was 5 million euros.", ()),
+    ],
+)
+def test_a_question_beyond_the_document_is_declined(
+    question: str, answer: str, absent: tuple[str, ...]
+) -> None:
+    texts = [
+        ACME,
+        "The pump PX-200 weighs 12 kilograms. The pump PX-210 is blue and weighs more.",
+        "In 2019 the revenue was 5 million euros. A new plant was opened in 2020.",
+    ]
+    assert support(question, answer, texts, absent=absent) == "none"
+
+
+TERMS = (
+    "The premises of the tenant are looked after by Martha Ellison, the caretaker. The tenant pays a deposit "
+    "of 800 euros. The deposit is returned within 30 days."
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "verdict"),
+    [
+        ("Who looks after the premises?", "Martha Ellison, the caretaker.", "supported"),
+        ("Who looks after the premises?", "Martha Ellison, the tenant who hired him.", "partial"),
+        ("How high is the deposit?", "The tenant does not pay a deposit of 800 euros.", "partial"),
+        ("How high is the deposit?", "800 euros", "supported"),
+        ("How high is the deposit?", "900 euros", "none"),
+        (
+            "Is the deposit returned within 30 days?",
+            "Yes, the deposit is returned within 30 days.",
+            "supported",
+        ),
+        (
+            "Is the deposit returned within 30 days?",
+            "No, the deposit is not returned within 30 days.",
+            "partial",
+        ),
+    ],
+)
+def test_half_inventions_and_denials(question: str, answer: str, verdict: str) -> None:
+    assert support(question, answer, [TERMS]) == verdict
+
+
+def test_each_statement_has_its_own_verdict() -> None:
+    answer = "The tenant pays a deposit of 800 euros. It was collected by the mayor of Chicago."
+    judged = judgement("How high is the deposit?", answer, [TERMS])
+    assert judged.verdict == "partial"
+    assert [(answer[s.start : s.end], s.verdict) for s in judged.statements] == [
+        ("The tenant pays a deposit of 800 euros.", "supported"),
+        ("It was collected by the mayor of Chicago.", "none"),
+    ]
+    assert judged.without_unheld(answer) == "The tenant pays a deposit of 800 euros."
+
+
+def test_an_answer_that_only_says_the_question_again_is_partial() -> None:
+    texts, headings = ["Notices to Acme are addressed to Jane Roe."], [("document.md",)]
+    question = "To whom are notices to Acme addressed?"
+    assert support(question, "Jane Roe.", texts, headings=headings) == "supported"
+    for answer in ("Notices to Acme are addressed.", "The document is addressed to Acme."):
+        assert support(question, answer, texts, headings=headings) == "partial"
+
+
+def test_another_wording_of_an_answer_to_an_open_question_stands() -> None:
+    texts = ["The President has called out the militia, since the frontier was attacked."]
+    answer = "Troops were summoned because settlers had been raided."
+    assert support("What did the President say about the militia?", answer, texts) == "partial"
+
+
+def test_a_heading_tells_whom_a_sentence_is_about() -> None:
+    texts = ["The notice period is 3 months.", "The notice period is 9 months."]
+    headings = [("Harlow Textiles",), ("Benton Foods",)]
+    question = "What is the notice period of Benton Foods?"
+    assert support(question, "9 months", texts, headings=headings) == "supported"
+    assert support(question, "3 months", texts, headings=headings) == "none"
 
 
 def test_another_language_is_seen_in_two_stop_words() -> None:

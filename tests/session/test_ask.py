@@ -191,13 +191,14 @@ def test_the_json_has_every_key_of_the_contract(book: Document) -> None:
     value = answer_of(list(ask([book], says("Anna Feld."), QUESTION, Settings()))).to_json()
     assert list(value) == [
         "schema", "command", "question", "answer", "support", "finish_reason", "strategy", "model",
-        "citations", "coverage", "tokens", "timings", "warnings",
+        "citations", "statements", "coverage", "tokens", "timings", "warnings",
     ]  # fmt: skip
+    assert value["statements"] == [{"start": 0, "end": len(value["answer"]), "support": value["support"]}]
     assert set(value["model"]) == {"name", "fingerprint", "n_ctx", "n_ctx_train", "rope", "requested"}
     assert set(value["model"]["rope"]) == {"type", "scaling", "freq_base", "freq_scale"}
     assert set(value["coverage"]) == {
         "tokens_total", "tokens_read", "tokens_attended", "tokens_dropped", "pages_total",
-        "pages_without_text", "replaced_characters",
+        "pages_without_text", "replaced_characters", "pulled_in_by_reference",
     }  # fmt: skip
     assert set(value["tokens"]) == {"evaluated", "restored", "generated"}
     assert {"source", "page", "start", "end", "quote", "score"} <= set(value["citations"][0])

@@ -1,0 +1,36 @@
+"""Are two texts in one language? By script, then by stop words; None where that cannot be told. Pure text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+
+from localctx.index.stop_words import stop_word_counts
+from localctx.index.terms import words
+
+__all__ = ["same_tongue"]
+
+TONGUE_CHARACTERS = 4000
+TONGUE_STOP_WORDS = 2
+
+
+def same_tongue(text: str, source: str) -> bool | None:
+    """Whether two texts are in one script and language; None when that cannot be told."""
+    scripts = [_script(text), _script(source)]
+    if "" in scripts:
+        return None
+    if scripts != ["LATIN", "LATIN"]:
+        return scripts[0] == scripts[1]
+    counts, others = (stop_word_counts(words(t[:TONGUE_CHARACTERS])) for t in (text, source))
+    tongue = max(others, key=lambda language: (others[language], language == "en"))
+    if others[tongue] < TONGUE_STOP_WORDS or not any(counts.values()):
+        return None
+    return counts[tongue] == max(counts.values())
+
+
+def _script(text: str) -> str:
+    """The script of most letters; "" when there are none."""
+    scripts = Counter(
+        unicodedata.name(c, "?").partition(" ")[0] for c in text[:TONGUE_CHARACTERS] if c.isalpha()
+    )
+    return max(scripts, key=lambda name: scripts[name], default="")
