@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from localctx.errors import Interrupted, NotYetAvailable
+from localctx.errors import Interrupted, NotYetAvailable, UsageError
 
 __all__ = [
     "ConfigOptions",
@@ -109,6 +109,10 @@ class RunOptions(ReadOptions):
     """Options of every command that runs a model."""
 
     store_limit: StoreLimit = None
+    lora: Annotated[
+        list[str] | None,
+        _option("--lora", metavar="FILE[:SCALE]", help="LoRA adapter over the model; repeatable."),
+    ] = None
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
     ] = None
@@ -153,16 +157,18 @@ class RunOptions(ReadOptions):
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """The given options as settings; --kv may be given several times."""
+        """The given options as settings; --kv and --lora may be given several times."""
         given = super().flags()
-        return {**given, "kv": ",".join(self.kv) if self.kv else None}
+        if "" in (self.lora or ()):
+            raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
+        several = {"kv": self.kv, "lora": self.lora}
+        return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
 
-    lora: Annotated[Text, _option("--lora", metavar="FILE[:SCALE]", help=_LATER)] = None
     backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
     split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = (
         None

@@ -71,6 +71,7 @@ def choose_model(flags: Mapping[str, object], config: str | None = None) -> tupl
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
     """The chosen model under the run's settings: tokenizer now, weights with the first context."""
     from localctx.engine import EngineOptions, open_model
+    from localctx.registry import resolve_adapters
 
     manifest = chosen.manifest
     options = EngineOptions(
@@ -81,6 +82,7 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         template_variables=dict(manifest.template.options) if manifest else None,
         thinking=_thinking(manifest) if manifest else None,
         retrieval_heads=manifest.kv.retrieval_heads if manifest else (),
+        adapters=resolve_adapters(settings.lora),
     )
     return open_model(chosen.path, options)
 

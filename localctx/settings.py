@@ -39,7 +39,8 @@ class Settings:
     "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
-    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings).
+    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · lora: LoRA adapters as
+    FILE[:SCALE],...
     """
 
     model: str = DEFAULT_MODEL
@@ -61,6 +62,7 @@ class Settings:
     offline: bool = False
     latency: float = 1.0
     kv: str = ""
+    lora: str = ""
 
     def __post_init__(self) -> None:
         _check_ranges(self)

@@ -13,6 +13,7 @@ from localctx._native import AbortFlag, QueryCapture
 from localctx.engine.ggml_types import type_id
 from localctx.engine.limits import usable_cpus
 from localctx.engine.llama_log import LoadLog, logged
+from localctx.engine.lora import Adapters
 from localctx.engine.options import EngineOptions
 from localctx.errors import ModelError
 from localctx.values import ModelInfo, RopeInfo
@@ -49,6 +50,10 @@ class ModelHandle(Protocol):
     @property
     def n_batch(self) -> int:
         """Tokens of one step."""
+
+    @property
+    def adapters(self) -> Adapters:
+        """LoRA adapters that are loaded with it."""
 
     def show(self, log: LoadLog) -> None:
         """Hand llama.cpp's lines on."""
@@ -120,6 +125,8 @@ def new_context(
             f"{model.info.name}: llama.cpp cannot make a context of {sizes.n_ctx:,} tokens: {log.error()}",
             "a smaller --ctx, or localctx doctor",
         )
+    with freed_on_error(lib.llama_free, handle):
+        model.adapters.apply(lib, handle)
     return handle, log
 
 

@@ -20,7 +20,7 @@ from localctx.registry.manifest import (
 )
 from localctx.registry.places import models_dir
 from localctx.registry.pull import pull, verify
-from localctx.registry.resolve import ResolvedModel, resolve
+from localctx.registry.resolve import ResolvedModel, resolve, resolve_adapters
 
 __all__ = [
     "Kv",
@@ -38,5 +38,6 @@ __all__ = [
     "models_dir",
     "pull",
     "resolve",
+    "resolve_adapters",
     "verify",
 ]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localctx.engine.gguf import display
+from localctx.engine.lora import parse_adapters
+from localctx.engine.options import Adapter
 from localctx.errors import ModelError, UsageError
 from localctx.names import display_name
 from localctx.registry.manifest import Manifest, find_manifest, manifests
@@ -19,7 +21,7 @@ from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, is
 from localctx.registry.repositories import HUB_PREFIX, choose, matching, parse_hub_name, preferred
 from localctx.settings import nearest
 
-__all__ = ["ResolvedModel", "locate", "resolve"]
+__all__ = ["ResolvedModel", "locate", "resolve", "resolve_adapters"]
 
 _LIST = "`localctx models ls` lists the known models"
 
@@ -60,6 +62,22 @@ def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) ->
     raise UsageError(
         f"unknown model {display_name(spec)!r}{nearest(spec.lower(), known)}", f"{_LIST}; or give a path"
     )
+
+
+def resolve_adapters(spec: str, folder: Path | None = None, cache: Path | None = None) -> tuple[Adapter, ...]:
+    """The files of FILE[:SCALE],... (paths, or hf:OWNER/REPO:FILE of one that was pulled).
+
+    Raises UsageError for what cannot be read so, ModelError for a repository's file that is not here.
+    """
+    folder = models_dir() if folder is None else folder
+    cache = hub_cache() if cache is None else cache
+    adapters = []
+    for adapter in parse_adapters(spec):
+        name = str(adapter.path)
+        is_pulled = name.startswith(HUB_PREFIX)
+        path = _from_hub(name, folder, cache).path if is_pulled else expand(name)
+        adapters.append(Adapter(path, adapter.scale))
+    return tuple(adapters)
 
 
 def locate(manifest: Manifest, folder: Path, cache: Path) -> Path | None:
