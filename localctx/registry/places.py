@@ -16,6 +16,7 @@ from localctx.engine.gguf import resolve as resolve_shards
 from localctx.registry.repositories import is_projector, parse_hub_name
 
 __all__ = [
+    "all_files",
     "expand",
     "first_file",
     "ggufs_in",
@@ -130,8 +131,10 @@ def is_file(path: Path) -> bool:
 
 
 def first_file(path: Path) -> Path:
-    """The file that llama.cpp is given: of a set of shards the first one.
+    """The file that llama.cpp is given: of a set of shards the first. Raises ModelError as all_files()."""
+    return all_files(path)[0]
 
-    Raises ModelError naming the shards that are missing.
-    """
-    return resolve_shards(path)[0]
+
+def all_files(path: Path) -> list[Path]:
+    """The files of a model, the first one first. Raises ModelError naming the shards that are missing."""
+    return resolve_shards(path)

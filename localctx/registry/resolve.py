@@ -16,6 +16,7 @@ from localctx.engine.lora import parse_adapters
 from localctx.engine.options import Adapter
 from localctx.errors import ModelError, UsageError
 from localctx.names import display_name
+from localctx.registry.elsewhere import Places, find_elsewhere, find_named, prefix_of
 from localctx.registry.manifest import Manifest, find_manifest, manifests
 from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, is_file, models_dir, repo_files
 from localctx.registry.repositories import HUB_PREFIX, choose, matching, parse_hub_name, preferred
@@ -36,7 +37,8 @@ class ResolvedModel:
 
 
 def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) -> ResolvedModel:
-    """The file behind `spec`: NAME, PATH (a file, or a folder with one model), hf:OWNER/REPO[:FILE|:QUANT].
+    """The file behind `spec`: NAME, PATH (a file, or a folder with one model), hf:OWNER/REPO[:FILE|:QUANT],
+    or a name of another tool's model as list_models() gives it.
 
     A known name comes before a path of that spelling; write ./NAME for the path. `folder` and `cache` stand
     in for the models folder and the Hugging Face cache. Raises UsageError for an unknown name or an ambiguous
@@ -48,6 +50,8 @@ def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) ->
         raise UsageError("no model is named", _LIST)
     if spec.startswith(HUB_PREFIX):
         return _from_hub(spec, folder, cache)
+    if prefix_of(spec) is not None:
+        return _from_elsewhere(spec, Places.of())
     manifest = find_manifest(spec)
     if manifest is not None:
         return _known(manifest, folder, cache)
@@ -153,6 +157,20 @@ def _from_hub(spec: str, folder: Path, cache: Path) -> ResolvedModel:
         raise ModelError(f"{hub_name} is not here", f"run: localctx models pull {hub_name}")
     path = found.get(name) or found[hub_name.wanted]  # a first shard may be missing, which first_file() says
     return ResolvedModel(first_file(path), None, hub_name.repo.split("/")[1])
+
+
+def _from_elsewhere(spec: str, places: Places) -> ResolvedModel:
+    """A model that another tool has downloaded, by the name that `models ls` shows."""
+    found = find_named(spec, places)
+    if found is None:
+        known = [item.name for item in find_elsewhere(places)]
+        raise UsageError(f"no model is called {display_name(spec)!r}{nearest(spec, known)}", _LIST)
+    if not is_file(found.path):
+        raise ModelError(
+            f"{found.name}: {found.where} has no file {display(found.path)}", "fetch it there again"
+        )
+    name = found.name.partition(":")[2].rpartition("/")[2]
+    return ResolvedModel(first_file(found.path), None, name)
 
 
 def _looks_like_path(spec: str) -> bool:

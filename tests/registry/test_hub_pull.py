@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_hub import REVISION, FakeHub
+from registry.fake_hub import REVISION, FakeHub
 
 from localctx.errors import ModelError, UsageError
 from localctx.registry import fetch, pull, resolve
