@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.session.events import Event
     from localctx.session.indexed import Indexed
-    from localctx.session.kept import Kept
+    from localctx.session.one_context import Held
     from localctx.values import Model, Progress
 
 __all__ = [
@@ -134,8 +134,6 @@ def _password(settings: Settings) -> str | None:
 
 
 class _Closed:
-    """What is closed at the end of a `with`."""
-
     def close(self) -> None:
         """Free what it holds."""
 
@@ -160,7 +158,7 @@ class OpenDocument(_Closed):
         self.settings = settings
         self._owns_model = owns_model
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
-        self._kept: Kept | None = None
+        self._held: Held | None = None
 
     @property
     def document(self) -> Document:
@@ -181,7 +179,7 @@ class OpenDocument(_Closed):
         """Answer a question from the documents; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
-        events = ask(self.documents, self.model, question, self.settings, kept=self._runs())
+        events = ask(self.documents, self.model, question, self.settings, held=self._shared())
         if not stream:
             return _last(events)
         texts = _texts(events)
@@ -193,25 +191,33 @@ class OpenDocument(_Closed):
         from localctx.session.indexed import Indexed
         from localctx.session.indexing import index_documents
 
-        events = index_documents(self.documents, self.model, self.settings, kept=self._runs())
-        with closing_events(events):
+        self._end_streams()
+        held = self._shared()
+        if held is not None:
+            held.context.close()  # indexing opens its own
+        kept = held.kept if held is not None else None
+        with closing_events(index_documents(self.documents, self.model, self.settings, kept=kept)) as events:
             return next(event for event in events if isinstance(event, Indexed))
 
-    def _runs(self) -> Kept | None:
-        """KV kept from question to question: in the store, or in memory with --store off."""
+    def _end_streams(self) -> None:
+        for texts in list(self._streams):
+            texts.close()
+
+    def _shared(self) -> Held | None:
+        """What questions share: KV in the store, or in memory with --store off, and a context."""
         from localctx.session.cache import why_no_cache
         from localctx.session.kept import Kept
+        from localctx.session.one_context import Held
 
-        if self._kept is None and why_no_cache(self.model) is None:
-            self._kept = Kept.of_settings(self.settings, lambda text: None)
-        return self._kept
+        if self._held is None and why_no_cache(self.model) is None:
+            self._held = Held(Kept.of_settings(self.settings, lambda text: None))
+        return self._held
 
     def close(self) -> None:
         """End streams that were not read to their end, and free what it opened."""
-        for texts in list(self._streams):
-            texts.close()
-        if self._kept is not None:
-            self._kept.close()
+        self._end_streams()
+        if self._held is not None:
+            self._held.close()
         if self._owns_model:
             self.model.close()
         for document in self.documents:
@@ -244,10 +250,7 @@ def load_model(model: str | None = None, **settings: object) -> LoadedModel:
 
 
 def open(*paths: str | Path, model: str | None = None, **settings: object) -> OpenDocument:  # noqa: A001  # localctx.open is its name
-    """Open documents with a model (default: the embedded one) and any other setting by name.
-
-    Raises InputError for a document that cannot be used, ModelError for a model, UsageError for a setting.
-    """
+    """load_model() and its open() at once; closing the documents closes the model."""
     loaded = load_model(model, **settings)
     try:
         return OpenDocument(_documents(paths, loaded.settings), loaded.model, loaded.settings)
@@ -281,10 +284,7 @@ def _last(events: Iterator[Event]) -> Answer:
     from localctx.session.events import Finished
 
     with closing_events(events):
-        for event in events:
-            if isinstance(event, Finished):
-                return event.answer
-    raise UsageError("the session ended without an answer")
+        return next(event.answer for event in events if isinstance(event, Finished))
 
 
 def _texts(events: Iterator[Event]) -> Generator[str, None, None]:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from localctx.engine.gguf import open_model
+from localctx.engine.gguf_reader import read_raw
 from localctx.errors import ModelError
 from localctx.names import display_name
 from localctx.registry.elsewhere import OLLAMA, prefix_of
 from localctx.registry.fetch import hash_of, parts_of
 from localctx.registry.hub_pull import read_record, record_path
-from localctx.registry.manifest import manifests
+from localctx.registry.manifest import Manifest, manifests
 from localctx.registry.places import all_files, hub_folder, is_file, models_dir
+from localctx.registry.pull import verify
 from localctx.registry.repositories import HUB_PREFIX, parse_hub_name, shards_of
 from localctx.registry.resolve import resolve
 
@@ -40,29 +41,35 @@ def check_file(path: Path, folder: Path | None = None) -> Check:
     """Compare a model file with the hash that is known of it; reads it all. Raises ModelError when it cannot
     be read.
     """
-    expected, origin = _expected(path, models_dir() if folder is None else folder)
+    manifest = _manifest_of(path, models_dir() if folder is None else folder)
+    if manifest is not None:
+        return _compared(path, verify(manifest, path), "its manifest")
     try:
-        if expected is None:
-            return _check_structure(path)
-        if hash_of(path) == expected:
-            return Check(path, "ok", f"SHA-256 as {origin} says")
+        expected, origin = _expected(path)
+        if expected is not None:
+            return _compared(path, hash_of(path) == expected, origin)
     except OSError as error:
         raise ModelError(f"{display_name(path)}: {error.strerror or error}") from error
+    return _check_structure(path)
+
+
+def _compared(path: Path, is_right: bool, origin: str) -> Check:
+    if is_right:
+        return Check(path, "ok", f"SHA-256 as {origin} says")
     return Check(path, "damaged", f"SHA-256 is not the one that {origin} says")
 
 
-def _expected(path: Path, folder: Path) -> tuple[str | None, str]:
-    """The hash that the file should have, and who says so."""
-    for manifest in manifests():
-        if manifest.wheel is not None and path == folder / manifest.file_name:
-            return manifest.wheel.sha256, "its manifest"
+def _manifest_of(path: Path, folder: Path) -> Manifest | None:
+    """The manifest whose own file it is, where that holds a hash."""
+    return next((item for item in manifests() if item.wheel and path == folder / item.file_name), None)
+
+
+def _expected(path: Path) -> tuple[str | None, str]:
+    """The hash that the file should have, and who says so. Raises OSError."""
     record = read_record(path)
     if record is not None:
         return record.sha256, f"{display_name(record.repo)} at {display_name(record.revision[:12])}"
-    try:
-        real = path.resolve(strict=True)
-    except OSError:
-        real = path
+    real = path.resolve(strict=True)
     match = _BLOB.fullmatch(real.name)
     named = match is not None and real.parent.name == "blobs"
     return (match[1], "its name in the cache") if match and named else (None, "")
@@ -71,7 +78,7 @@ def _expected(path: Path, folder: Path) -> tuple[str | None, str]:
 def _check_structure(path: Path) -> Check:
     """Whether the file is whole by its own tensor table."""
     try:
-        open_model(path)
+        read_raw(path)
     except ModelError as error:
         return Check(path, "damaged", error.message.removeprefix(f"{display_name(path)}: "))
     return Check(path, "unknown", "whole by its tensor table; no hash is known")
