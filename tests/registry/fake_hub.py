@@ -106,6 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._file(match[1], match[2], match[3])
         return self._answer(404)
 
+    def do_CONNECT(self) -> None:
+        """What a proxy is asked, which this one refuses to a stranger."""
+        self._answer(407)
+
     def _file(self, repo: str, revision: str, name: str) -> None:
         hub = self.server
         hub.tokens.append(self.headers.get("Authorization"))

@@ -296,23 +296,39 @@ def test_no_network_and_no_proxy_are_named(
     assert "HTTPS_PROXY" in error.hint
 
 
-def test_a_proxy_is_named_without_its_password(tmp_path: Path) -> None:
+def said_elsewhere(folder: Path, **environ: str) -> str:
+    """What a process says of a pull under other variables, which the hub's library reads when imported."""
     code = f"""
+from pathlib import Path
 from localctx.errors import ModelError
 from localctx.registry import pull
 try:
-    pull("hf:{REPO}", __import__("pathlib").Path({str(tmp_path)!r}))
+    pull("hf:{REPO}", Path({str(folder)!r}))
 except ModelError as error:
     print(error.message, error.hint, sep="\\n")
 """
-    environ = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    environ |= {"HTTPS_PROXY": "http://joe:secret@127.0.0.1:9", "HF_ENDPOINT": "https://hub.example"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True
-    )
-    assert "hub.example cannot be reached through the proxy 127.0.0.1:9" in done.stdout
-    assert "NO_PROXY" in done.stdout
-    assert "secret" not in done.stdout + done.stderr
+    rest = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, env={**rest, **environ}, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_a_proxy_is_named_without_its_password(tmp_path: Path, hub: FakeHub) -> None:
+    there = {"HF_ENDPOINT": "https://hub.example"}
+    said = said_elsewhere(tmp_path, HTTPS_PROXY="http://joe:secret@127.0.0.1:9", **there)
+    assert "hub.example cannot be reached through the proxy 127.0.0.1:9" in said
+    assert "NO_PROXY" in said
+    port = hub.server_port
+    refused = said_elsewhere(tmp_path, HTTPS_PROXY=f"http://joe:secret@127.0.0.1:{port}", **there)
+    assert f"the proxy 127.0.0.1:{port} refuses: 407" in refused
+    assert "HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT" in refused
+    assert "secret" not in said + refused
+
+
+def test_the_hubs_own_offline_switch_is_named(tmp_path: Path, hub: FakeHub) -> None:
+    assert "HF_HUB_OFFLINE is set" in said_elsewhere(tmp_path, HF_HUB_OFFLINE="1")
+    assert hub.asked == []
 
 
 def test_the_token_goes_to_the_hub_and_not_to_where_it_redirects(
