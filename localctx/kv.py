@@ -137,17 +137,22 @@ class KVContext(Context, Protocol):
         parts: Sequence[KVPart],
         on_progress: Progress | None = None,
         *,
-        apart: Sequence[KVPart] | None = None,
+        n_sweeps: int = 0,
     ) -> int:
         """Make the cache hold `tokens` at positions 0, 1 …: the parts' cells are put back first, all
         others are evaluated in place, in order, seeing everything before them.
 
-        With `apart` they see the parts alone, none sees another: then many short ones take one step; `apart`
-        holds the KV of some that were evaluated so before, which is put back last.
+        n_sweeps: where can_sweep(), all of them at once instead, so many times: each sees the parts, and what
+        the time before made of those before it.
 
         A generate() whose prompt begins with `tokens` then evaluates only the rest. on_progress counts the
         tokens that are evaluated. Returns their number. Raises UsageError when they do not fit, ValueError
         for parts that overlap.
+        """
+
+    def can_sweep(self, n_gaps: int, n_tokens: int) -> bool:
+        """Whether that many gaps of so many tokens in all fit one step, on a device where steps are what
+        takes the time.
         """
 
     def export(self, first: int, end: int) -> State:

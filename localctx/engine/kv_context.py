@@ -27,15 +27,17 @@ from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy, RestoreTimes
 from localctx.values import Progress
 
 _MAX_SPARE = 16
+_STEP_TOKENS = 64
+"""What a GPU evaluates in the time that a step takes whatever is in it, about."""
 
 __all__ = ["LlamaKVContext", "n_spare"]
 
 
 def n_spare(n_batch: int) -> int:
-    """Sequence ids that a context keeps to itself: as many as runs fit a batch, for independent units, and
-    two for moving.
+    """Sequence ids that a context keeps to itself: for as many gaps or independent units as one step may
+    hold, two at least, for moving.
     """
-    return min(_MAX_SPARE, max(2, n_batch // RUN_TOKENS))
+    return min(_MAX_SPARE, max(2, 2 * n_batch // RUN_TOKENS))
 
 
 class LlamaKVContext(LlamaContext):
@@ -120,10 +122,10 @@ class LlamaKVContext(LlamaContext):
         parts: Sequence[KVPart],
         on_progress: Progress | None = None,
         *,
-        apart: Sequence[KVPart] | None = None,
+        n_sweeps: int = 0,
     ) -> int:
         """See kv.KVContext. Cancelling leaves the cache empty."""
-        gaps = _gaps([*parts, *(apart or ())], len(tokens))
+        gaps = _gaps(parts, len(tokens))
         n_gaps = sum(end - start for start, end in gaps)
         n_evaluated, self.restore_times = 0, RestoreTimes()
 
@@ -133,13 +135,20 @@ class LlamaKVContext(LlamaContext):
 
         with suppress(Stopped), self._refilled(tokens) as wanted:
             self._put_back(parts)
-            hidden: list[tuple[int, int]] = []
-            for some in [[gap] for gap in gaps] if apart is None else self._rounds(gaps):
-                self._evaluate_gaps(some, wanted, hidden, tell)
-                n_evaluated += sum(end - start for start, end in some)
-                hidden += [] if apart is None else some
-            self._put_back(apart or ())
+            if n_sweeps and self.can_sweep(len(gaps), n_gaps):
+                self._sweep(gaps, wanted, n_sweeps)
+                n_evaluated = n_gaps
+                tell(0, 0)
+                return n_evaluated
+            for start, end in gaps:
+                self._evaluate_gap(start, end, wanted, tell)
+                n_evaluated += end - start
         return n_evaluated
+
+    def can_sweep(self, n_gaps: int, n_tokens: int) -> bool:
+        """See kv.KVContext."""
+        fits = n_gaps <= len(self._spares) and n_tokens <= self.decoder.n_batch
+        return self._model.is_offloaded and fits and n_tokens <= (n_gaps - 2) * _STEP_TOKENS
 
     def _put_back(self, parts: Sequence[KVPart]) -> None:
         """Add the parts to sequence 0, each where it stands."""
@@ -150,45 +159,29 @@ class LlamaKVContext(LlamaContext):
         writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0], self.restore_times)
         writer.write(0, slices_of(ordered, np.concatenate(positions).astype(np.int32), writer.slice_tokens))
 
-    def _rounds(self, gaps: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-        """The gaps as they fit one batch, side by side."""
-        rounds: list[list[tuple[int, int]]] = []
-        n_tokens = 0
-        for start, end in gaps:
-            n_tokens += end - start
-            if not rounds or n_tokens > self.decoder.n_batch or len(rounds[-1]) == len(self._spares):
-                rounds.append([])
-                n_tokens = end - start
-            rounds[-1].append((start, end))
-        return rounds
+    def _evaluate_gap(self, start: int, end: int, wanted: NDArray[np.int32], tell: Progress) -> None:
+        """Evaluate [start, end), which sees everything before it, for sequence 0."""
+        spare = self._spares[0]
+        self.cells.copy(0, spare, 0, start)
+        self.run_tokens(spare, start, wanted[start:end], tell)
+        self.cells.copy(spare, 0, start, end)
+        self.cells.drop(spare)
 
-    def _evaluate_gaps(
-        self,
-        gaps: Sequence[tuple[int, int]],
-        wanted: NDArray[np.int32],
-        hidden: Sequence[tuple[int, int]],
-        tell: Progress,
-    ) -> None:
-        """Evaluate the tokens of some gaps, none of which sees another, nor what is hidden; they are sequence
-        0's then.
-        """
+    def _sweep(self, gaps: Sequence[tuple[int, int]], wanted: NDArray[np.int32], n_sweeps: int) -> None:
+        """Evaluate all gaps in one batch, n times: each sees what the time before made of those before it."""
         used = self._spares[: len(gaps)]
-        for spare, (start, _) in zip(used, gaps, strict=True):
-            self.cells.copy(0, spare, 0, start)
-            for first, end in hidden:
-                self.cells.drop(spare, first, end)
-        if len(gaps) == 1:
-            ((start, end),) = gaps
-            self.run_tokens(used[0], start, wanted[start:end], tell)
-        else:
-            self.run_batch(
-                [Slice(spare, a, wanted[a:b], sample=False) for spare, (a, b) in zip(used, gaps, strict=True)]
-            )
-            n_done = sum(end - start for start, end in gaps)
-            tell(n_done, n_done)
-        for spare, (start, end) in zip(used, gaps, strict=True):
-            self.cells.copy(spare, 0, start, end)
-            self.cells.drop(spare)
+        batch = [
+            Slice(spare, start, wanted[start:end], sample=False)
+            for spare, (start, end) in zip(used, gaps, strict=True)
+        ]
+        for _ in range(n_sweeps):
+            for spare, (start, _) in zip(used, gaps, strict=True):
+                self.cells.copy(0, spare, 0, start)
+            self.run_batch(batch)
+            for spare, (start, end) in zip(used, gaps, strict=True):
+                self.cells.drop(0, start, end)
+                self.cells.copy(spare, 0, start, end)
+                self.cells.drop(spare)
 
     def export(self, first: int, end: int) -> State:
         """See kv.KVContext."""

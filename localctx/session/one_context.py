@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from localctx.kv import KVContext
 from localctx.session.cache import Cache, KVModel
 from localctx.session.kept import Kept
+from localctx.session.supply import largest_answer_n_ctx
 
 __all__ = ["Held", "OpenContext", "QuestionCache", "sharing_one_context"]
 
@@ -63,6 +64,7 @@ class QuestionCache(Cache):
     """A Cache whose context() goes on with the context that is open, unless it has too few cells."""
 
     open: OpenContext = field(default_factory=OpenContext)
+    least_n_ctx: int = 0
     _is_used: bool = False
 
     @property
@@ -72,19 +74,23 @@ class QuestionCache(Cache):
 
     @contextmanager
     def context(self, n_ctx: int) -> Iterator[KVContext]:
-        """The one context, with n_ctx cells at least. A larger one takes the place of a smaller one, which is
+        """The one context, with n_ctx cells at least, and no fewer than least_n_ctx. A larger one takes the place of a smaller one, which is
         freed first; what the cache holds is whatever was left there.
         """
-        context = self.open.get(self, n_ctx)
+        context = self.open.get(self, max(n_ctx, self.least_n_ctx))
         self._is_used = True
         yield context
 
 
 @contextmanager
 def sharing_one_context(cache: Cache, held: Held | None = None) -> Iterator[QuestionCache]:
-    """The same cache for one question, whose context is freed at the end, or is the held one."""
+    """The same cache for one question, whose context is freed at the end, or is the held one: large enough
+    for other questions too.
+    """
     open_one = OpenContext() if held is None else held.context
-    shared = QuestionCache(**{part.name: getattr(cache, part.name) for part in fields(Cache)}, open=open_one)
+    least_n_ctx = 0 if held is None else largest_answer_n_ctx(cache)
+    same = {part.name: getattr(cache, part.name) for part in fields(Cache)}
+    shared = QuestionCache(**same, open=open_one, least_n_ctx=least_n_ctx)
     try:
         yield shared
     finally:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
-from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out
+from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out, n_sweeps_of
 from localctx.kv import KVContext, KVPart
 from localctx.session.cache import Cache
 from localctx.session.decoding import Decoded, decode_one
@@ -65,7 +65,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
             layout = placed.arrange(context)
             if layout is None:
                 return CANCELLED
-            fresh = placed.refreshed.restore(layout) if placed.refreshed is not None else []
+            n_sweeps = n_sweeps_of(context, layout)
+            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
         if not _fill(cache, context, layout, placed.find_run, fresh):
             return CANCELLED
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])

@@ -19,7 +19,7 @@ from localctx.session.reading import Passage
 from localctx.session.token_stream import TokenStream
 from localctx.store import StoreUnusable
 
-__all__ = ["EAGER_SECONDS", "Supply", "supply"]
+__all__ = ["EAGER_SECONDS", "Supply", "largest_answer_n_ctx", "supply"]
 
 EAGER_SECONDS = 120.0
 """`lazy=auto` prefills a whole document up to this estimate."""
@@ -172,7 +172,7 @@ def _index_now(
     problem = too_much_for_the_store(cache, run.n_tokens, encoding.codec)
     if problem is not None and must:
         raise StoreUnusable(problem, "--store-limit SIZE allows more; --kv lazy=on needs less")
-    n_ctx = max(cache.prefill_n_ctx(cache.policy, run.n_tokens), _largest_answer_n_ctx(cache))
+    n_ctx = max(cache.prefill_n_ctx(cache.policy, run.n_tokens), largest_answer_n_ctx(cache))
     with cache.context(n_ctx) as context:
         with timed(run.timings, "prefill_ms"):
             rate = cache.rate(context, "stream")
@@ -202,8 +202,8 @@ def _answer_n_ctx(cache: Cache, n_passage_tokens: int, n_passages: int) -> int:
     return min(cache.run.limit, n_around + n_passage_tokens + n_passages * HEADER_ROOM)
 
 
-def _largest_answer_n_ctx(cache: Cache) -> int:
-    """The same before the passages are chosen: of the largest that may be."""
+def largest_answer_n_ctx(cache: Cache) -> int:
+    """Cells that an answer takes at most, before its passages are chosen."""
     run, budget = cache.run, cache.run.settings.cache.budget
     n_passages = max(1, budget // run.settings.cache.block) if budget else MAX_BLOCKS
     n_longest = max((n for reading in run.readings for n in reading.block_tokens), default=0)

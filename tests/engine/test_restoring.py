@@ -1,4 +1,4 @@
-"""KV put back slice by slice is what it is in one piece; gaps apart see what was restored alone."""
+"""KV put back slice by slice is as in one piece; gaps evaluated at once become what they are in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from engine.kv_tools import NOISE, differs, document, logits_after, parts_at, prefill, stream_values
 from engine.tiny_architectures import write_architecture
 
-from localctx._native import Run, State
+from localctx._native import State
 from localctx.engine import restoring
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.llama import LlamaModel, open_model
@@ -24,9 +24,9 @@ EXACT = PrefillPolicy("exact")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaModel]:
-    """Trained for 1,024 positions, evaluated 128 tokens at a time."""
+    """Trained for 1,024 positions, evaluated 256 tokens at a time."""
     path = write_architecture(tmp_path_factory.mktemp("slices") / "short.gguf", "llama", n_ctx_train=1024)
-    with open_model(path, EngineOptions(n_batch=128)) as opened:
+    with open_model(path, EngineOptions(n_batch=256)) as opened:
         yield opened
 
 
@@ -46,7 +46,7 @@ def test_slices_are_the_parts_rows_in_order(model: LlamaModel, context: LlamaKVC
     parts = [KVPart(chunk.state, 1, chunk.n_tokens - 1, 0) for chunk in chunks]
     positions = np.arange(10, 10 + sum(part.n_tokens for part in parts), dtype=np.int32)
     slices = list(restoring.slices_of(parts, positions, 256))
-    assert [len(one.positions) for one in slices] == [256, 256, 83]
+    assert [len(one.positions) for one in slices] == [256, 256, 85]
     assert all(a.positions[-1] + 1 == b.positions[0] for a, b in pairwise(slices))
     rows = [
         (part.source, part.first + i) for one in slices for part in one.parts for i in range(part.n_tokens)
@@ -74,7 +74,7 @@ def test_moving_back_within_the_trained_range_changes_nothing_but_rounding(
     """Without a prefix only distances matter, so the same weights with 8,192 positions are the oracle."""
     tokens = document(model, 2500)
     path = write_architecture(tmp_path / "long.gguf", "llama", n_ctx_train=8192)
-    with open_model(path, EngineOptions(n_batch=128)) as long_model:
+    with open_model(path, EngineOptions(n_batch=256)) as long_model:
         wanted = prefill(long_model.open_kv_context(1024), (), tokens, WINDOW)
     got = prefill(context, (), tokens, WINDOW)
     for one, two in zip(stream_values(got), stream_values(wanted), strict=True):
@@ -91,34 +91,48 @@ def gaps_of(chunks: list[KVPart], lengths: list[int]) -> tuple[list[int], list[K
     return starts, parts
 
 
-@pytest.mark.parametrize("n_parts", [3, 5])
-def test_gaps_apart_see_the_parts_and_not_each_other(
-    model: LlamaModel, context: LlamaKVContext, n_parts: int
+@pytest.fixture
+def sweeping(model: LlamaModel, monkeypatch: pytest.MonkeyPatch) -> LlamaKVContext:
+    """A context that takes itself for one on a GPU."""
+    monkeypatch.setattr(LlamaModel, "is_offloaded", True)
+    return model.open_kv_context(1024, n_outputs=16)
+
+
+def test_after_as_many_sweeps_as_there_are_layers_it_is_as_in_order(
+    model: LlamaModel, sweeping: LlamaKVContext
 ) -> None:
-    header, question = model.tokenize(" [gate] "), model.tokenize("What was the price?")
+    """After n sweeps the first n gaps are right, and the first n layers of all; this model has two."""
+    n_parts, header, question = 4, model.tokenize(" [gate] "), model.tokenize("What was the price?")
     tokens = document(model, 128 * n_parts)
-    chunks = [KVPart(chunk.state, 0, 128, 0) for chunk in prefill(context, (), tokens, EXACT)]
+    halves = [(chunk.state, first) for chunk in prefill(sweeping, (), tokens, EXACT) for first in (0, 128)]
+    chunks = [KVPart(state, first, 128, 0) for state, first in halves]
     starts, parts = gaps_of(chunks, [len(header)] * n_parts)
     whole = [token for n in range(n_parts) for token in (*header, *tokens[128 * n : 128 * (n + 1)])]
-    n_new = len(header) * n_parts
-    assert context.place(whole, parts) == n_new
-    in_order = logits_after(context, question)
-    assert context.place(whole, parts, apart=()) == n_new
-    apart = logits_after(context, question)
-    kept = [KVPart(context.export(at, at + len(header)), 0, len(header), at) for at in starts]
-    assert differs(apart, in_order) > 1e-4  # it is not the same
-    assert context.place(whole, parts, apart=kept) == 0  # evaluated before
-    assert differs(logits_after(context, question), apart) < NOISE
-    assert context.place(whole, parts, apart=kept[1:]) == len(header)  # what is kept is not seen either
-    assert differs(logits_after(context, question), apart) < NOISE
-    for number, at in enumerate(starts):  # each in a context where no other is
-        others = kept[:number]
-        context.place(whole[: at + len(header)], parts[:number], apart=others)
-        alone, together = context.export(at, at + len(header)), kept[number].source
-        assert differs(values_of(alone), values_of(together)) < NOISE
+    assert sweeping.can_sweep(n_parts, len(header) * n_parts)
+
+    def placed(n_sweeps: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        assert sweeping.place(whole, parts, n_sweeps=n_sweeps) == len(header) * n_parts
+        states = [sweeping.export(at, at + len(header)) for at in starts]
+        return logits_after(sweeping, question), [values_of(state) for state in states]
+
+    in_order, values = placed(0)
+    off = [[differs(*pair) for pair in zip(placed(n)[1], values, strict=True)] for n in (1, 2)]
+    assert off[0][0] < NOISE < min(off[0][1:])
+    assert max(off[1]) < NOISE
+    assert differs(placed(2)[0], in_order) < NOISE
 
 
-def values_of(state: State | Run) -> np.ndarray:
+def test_only_short_gaps_on_a_gpu_are_swept(
+    model: LlamaModel, context: LlamaKVContext, sweeping: LlamaKVContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sweeping.can_sweep(4, 100)
+    assert not sweeping.can_sweep(2, 20)  # two steps are two steps
+    assert not sweeping.can_sweep(4, 200)  # the tokens take longer than the steps
+    assert not sweeping.can_sweep(5, 100)  # more than there are spare sequences
+    monkeypatch.setattr(LlamaModel, "is_offloaded", False)
+    assert not context.can_sweep(4, 100)
+
+
+def values_of(state: State) -> np.ndarray:
     """The last layer's values by position: rows come in the order of cells."""
-    assert isinstance(state, State)
     return state.values(1)[np.argsort(state.positions)]

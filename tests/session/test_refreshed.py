@@ -222,9 +222,11 @@ def test_what_was_cancelled_on_the_way_is_not_kept_and_not_answered(
 ) -> None:
     place = LlamaKVContext.place
 
-    def cancelled(context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *more: Any) -> int:
+    def cancelled(
+        context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *more: Any, **named: Any
+    ) -> int:
         if not parts:
-            return place(context, tokens, parts, *more)
+            return place(context, tokens, parts, *more, **named)
         return place(context, tokens, parts, lambda done, total: context.cancel())
 
     monkeypatch.setattr(LlamaKVContext, "place", cancelled)
