@@ -22,6 +22,7 @@ from localctx.registry.fetch import parts_of
 from localctx.registry.hub_pull import read_record
 
 REPO = "someone/Tiny-GGUF"
+PROGRAM = "from localctx.cli.entry import run; run()"
 NAMES = ("tiny-Q4_K_M.gguf", "tiny-Q8_0.gguf", "mmproj-tiny-f16.gguf")
 
 
@@ -343,20 +344,27 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_redirects(
 
 
 @pytest.mark.slow
-def test_a_pull_killed_at_a_third_goes_on_from_there(tmp_path: Path, hub: FakeHub) -> None:
+@pytest.mark.parametrize(
+    ("how", "code", "said"), [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "interrupted")]
+)
+def test_a_pull_ended_at_a_third_goes_on_from_there(
+    tmp_path: Path, hub: FakeHub, how: signal.Signals, code: int, said: str
+) -> None:
     name, n_bytes = "slow-Q4_0.gguf", 8_000_000
     put(hub.root / REPO / name, content(name, n_bytes))
     hub.piece_bytes, hub.pause_seconds = 100_000, 0.02
     folder = tmp_path / "m"
     environ = {**os.environ, "LOCALCTX_MODELS_DIR": str(folder)}
-    code = "from localctx.cli.entry import run; run()"
-    command = [sys.executable, "-c", code, "models", "pull", f"hf:{REPO}:{name}", "--json"]
-    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", PROGRAM, "models", "pull", f"hf:{REPO}:{name}", "--json"]
+    process = subprocess.Popen(
+        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     target = folder / "hf" / REPO / name
     while process.poll() is None and sum(path.stat().st_size for path in parts_of(target)) < 0.3 * n_bytes:
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.send_signal(how)
+    first = "".join(process.communicate())
+    assert (process.returncode, said in first, "Traceback" in first) == (code, True, False)
     assert not target.exists()
     (part,) = parts_of(target)
     n_kept = part.stat().st_size
@@ -377,8 +385,7 @@ def test_a_pull_killed_at_a_third_goes_on_from_there(tmp_path: Path, hub: FakeHu
 def test_two_processes_fetch_a_file_once(tmp_path: Path, hub: FakeHub) -> None:
     hub.piece_bytes, hub.pause_seconds = 50_000, 0.05
     environ = {**os.environ, "LOCALCTX_MODELS_DIR": str(tmp_path / "m")}
-    code = "from localctx.cli.entry import run; run()"
-    command = [sys.executable, "-c", code, "models", "pull", f"hf:{REPO}:Q8_0"]
+    command = [sys.executable, "-c", PROGRAM, "models", "pull", f"hf:{REPO}:Q8_0"]
     running = [subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate()[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], said
