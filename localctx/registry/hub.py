@@ -54,7 +54,15 @@ def look_up(repo: str) -> Repository:
     with _told(repo):
         from huggingface_hub import HfApi
 
-        found = HfApi(endpoint=_endpoint()).model_info(repo, files_metadata=True, timeout=_TIMEOUT_SECONDS)
+        try:
+            found = HfApi(endpoint=_endpoint()).model_info(
+                repo, files_metadata=True, timeout=_TIMEOUT_SECONDS
+            )
+        except (json.JSONDecodeError, KeyError, TypeError) as error:  # of the library, which expects a hub
+            raise ModelError(
+                f"{_host()} answers, but not as a hub does: a login page of the network, perhaps",
+                _elsewhere(),
+            ) from error
     if not found.sha:
         raise ModelError(f"{_host()} does not say which revision of {repo} it has", _elsewhere())
     files = tuple(
@@ -137,10 +145,6 @@ def _told(repo: str) -> Iterator[None]:
         raise _refused(error, repo, errors) from error
     except httpx2.HTTPError as error:
         raise _unreached(error) from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{_host()} answers, but not as a hub does: a login page of the network, perhaps", _elsewhere()
-        ) from error
 
 
 def _refused(error: Any, repo: str, errors: Any) -> ModelError:
