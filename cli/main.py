@@ -13,6 +13,7 @@ from localctx import __version__
 from localctx.errors import LocalctxError
 
 from .commands import bench, chunk, doctor, index, later, models, read, store, verify
+from .commands import eval as evaluate
 from .options import ReaderGone
 from .terminal import (
     OutputFailed,
@@ -60,7 +61,7 @@ def _top(
     """Options of the program itself."""
 
 
-for group in (read, index, chunk, later, models, store, verify, doctor, bench):
+for group in (read, index, chunk, later, models, store, verify, doctor, bench, evaluate):
     group.register(app)
 
 

@@ -42,6 +42,7 @@ def model_facts(spec: str) -> dict[str, Any]:
 def _file_facts(header: GGUFHeader) -> dict[str, Any]:
     """What the header says, and what follows for context, cache, template and store."""
     from localctx.engine.model_facts import kv_shape, model_facts, n_layer
+    from localctx.engine.rope_scaling import own_scaling
 
     info, shape, key = model_facts(header), kv_shape(header), header.arch_key
     heads = header.per_layer(key("attention.head_count"), n_layer(header))
@@ -52,6 +53,7 @@ def _file_facts(header: GGUFHeader) -> dict[str, Any]:
         "n_head": max(heads, default=0),
         "n_expert": header.integer(key("expert_count")),
         "plain_attention": shape.is_plain,
+        "own_rope_scaling": own_scaling(header),
         "rope": {**asdict(info.rope), **_rope_facts(header)},
         "kv_bytes_per_token_by_type": _kv_bytes(shape),
         "stored_bytes_per_token_by_codec": _stored_bytes(info.kv_bytes_per_token),

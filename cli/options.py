@@ -19,6 +19,8 @@ import typer
 
 from localctx.errors import Interrupted, NotYetAvailable, UsageError
 
+from .attention_options import AttentionOptions
+
 __all__ = [
     "ConfigOptions",
     "Files",
@@ -105,7 +107,7 @@ class ReadOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(ReadOptions):
+class RunOptions(AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
     store_limit: StoreLimit = None
@@ -147,8 +149,7 @@ class RunOptions(ReadOptions):
             "--kv",
             "--kv-overrides",
             metavar="KEY=VALUE,...",
-            help="Cache settings: policy window sinks block codec error_bound head_group budget refresh rank "
-            "lazy.",
+            help="Cache settings (docs/kv.md), as window=2048,codec=int8.",
         ),
     ] = None
     latency: Annotated[
@@ -157,11 +158,17 @@ class RunOptions(ReadOptions):
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """The given options as settings; --kv and --lora may be given several times."""
+        """The given options as settings; --kv, --lora and --override-kv may come several times, -ctk and -ctv
+        are two of the keys of --kv.
+        """
         given = super().flags()
+        types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
+        kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
+        if "" in (self.override_kv or ()):
+            raise UsageError("--override-kv '' is not understood", "--override-kv KEY=TYPE:VALUE")
         if "" in (self.lora or ()):
             raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
-        several = {"kv": self.kv, "lora": self.lora}
+        several = {"kv": kv, "lora": self.lora, "override_kv": self.override_kv}
         return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
 
 
@@ -179,18 +186,6 @@ class LaterOptions:
     )
     tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
     main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
-    rope_scaling: Annotated[
-        Text, _option("--rope-scaling", metavar="none|linear|ntk|dynamic-ntk|yarn", help=_LATER)
-    ] = None
-    rope_scale: Annotated[Text, _option("--rope-scale", metavar="S", help=_LATER)] = None
-    rope_freq_base: Annotated[Text, _option("--rope-freq-base", metavar="F", help=_LATER)] = None
-    yarn_orig_ctx: Annotated[Text, _option("--yarn-orig-ctx", metavar="N", help=_LATER)] = None
-    override_kv: Annotated[
-        list[str] | None, _option("--override-kv", metavar="KEY=TYPE:VALUE", help=_LATER)
-    ] = None
-    cache_type_k: Annotated[Text, _option("--cache-type-k", "-ctk", metavar="TYPE", help=_LATER)] = None
-    cache_type_v: Annotated[Text, _option("--cache-type-v", "-ctv", metavar="TYPE", help=_LATER)] = None
-    flash_attn: Annotated[Text, _option("--flash-attn", "-fa", metavar="on|off|auto", help=_LATER)] = None
     parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
     schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 

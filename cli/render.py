@@ -218,6 +218,9 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
             f"  model {answer.model.name}: n_ctx {answer.n_ctx:,} of {answer.model.n_ctx_train:,} trained; "
             f"rope {rope.type}, scaling {rope.scaling}, base {rope.freq_base:g}, scale {rope.freq_scale:g}"
         )
+        if answer.requested:
+            asked = (f"{name.replace('_', '-')} {value}" for name, value in answer.requested.items())
+            lines.append(f"  asked for: {', '.join(asked)}")
         lines.append(
             f"  tokens: {tokens.evaluated:,} evaluated, {tokens.restored:,} restored, "
             f"{tokens.generated:,} generated; first token {times.ttft_ms / 1000:.1f} s, "

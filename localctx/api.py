@@ -39,6 +39,12 @@ __all__ = [
 ]
 
 Kind = TypeVar("Kind")
+ROPE_SETTINGS = {
+    **{name: f"rope_{name}" for name in ("scaling", "scale", "freq_base", "freq_scale")},
+    **{name: name for name in ("yarn_orig_ctx", "yarn_ext_factor", "yarn_attn_factor")},
+    **{name: name for name in ("yarn_beta_fast", "yarn_beta_slow")},
+}
+"""Names of RopeOptions, and of the settings that fill them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ def choose_model(flags: Mapping[str, object], config: str | None = None) -> tupl
 
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
     """The chosen model under the run's settings: tokenizer now, weights with the first context."""
-    from localctx.engine import EngineOptions, open_model
+    from localctx.engine import EngineOptions, RopeOptions, open_model
     from localctx.registry import resolve_adapters
 
     manifest = chosen.manifest
@@ -81,6 +87,11 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         name=chosen.name,
         gpu_layers=settings.gpu_layers,
         n_threads=settings.threads,
+        type_k=settings.cache.type_k,
+        type_v=settings.cache.type_v,
+        flash_attn=settings.flash_attn != "off",
+        rope=RopeOptions(**{name: getattr(settings, setting) for name, setting in ROPE_SETTINGS.items()}),
+        overrides=settings.overrides,
         force=settings.force,
         template_variables=dict(manifest.template.options) if manifest else None,
         thinking=_thinking(manifest) if manifest else None,

@@ -150,9 +150,9 @@ class KVContext(Context, Protocol):
         for parts that overlap.
         """
 
-    def can_sweep(self, n_gaps: int, n_tokens: int) -> bool:
-        """Whether that many gaps of so many tokens in all fit one step, on a device where steps are what
-        takes the time.
+    def can_sweep(self, gaps: Sequence[tuple[int, int]], n_tokens: int) -> bool:
+        """Whether these ranges of n_tokens may be evaluated at once: on a device where steps take the time,
+        when they fit one, and are so short that doing it again costs less than many steps.
         """
 
     def export(self, first: int, end: int) -> State:

@@ -1,59 +1,188 @@
 """What `--kv KEY=VALUE,...` may say of the KV cache and the store: one typed value, checked in one place.
 
-Knows neither models nor stores. Keys of later versions answer "not available yet"; unknown ones name the
-nearest known key.
+Each setting is declared once, with its values and its meaning, which make the page docs/kv.md
+(localctx.cli.kv_page). Knows neither models nor stores. Keys of later versions answer "not available yet";
+unknown ones name the nearest known key.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from localctx.errors import NotYetAvailable, UsageError
 from localctx.kv import RUN_TOKENS, PrefillPolicy
+from localctx.kv_values import (
+    STREAMING,
+    Layers,
+    Parser,
+    error_bound,
+    layers,
+    one_of,
+    refresh,
+    streaming,
+    whole,
+)
 
-__all__ = ["CODEC_NAMES", "LATER_KEYS", "KVSettings", "Lazy", "parse_kv"]
+__all__ = ["CODEC_NAMES", "LATER_KEYS", "KVSettings", "Lazy", "parse_kv", "setting_rows"]
 
 Lazy: TypeAlias = Literal["auto", "on", "off"]
 PolicyName: TypeAlias = Literal["exact", "window", "independent"]
 RankName: TypeAlias = Literal["lexical", "landmarks", "fused"]
 
 CODEC_NAMES = ("f16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int3", "int2")
-LATER_KEYS = (
-    "type_k", "type_v", "stride", "routed", "attn_layers", "prune", "entropy", "tier",
-)  # fmt: skip
-STREAMING = "streaming"
-"""The value of cache_type that means `--strategy stream`."""
+TYPE_NAMES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
+LATER_KEYS = ("stride", "routed", "prune", "entropy", "tier")
+
+
+# --- the settings -----------------------------------------------------------------------------------------
+
+
+def _about(parse: Parser, values: str, meaning: str, key: str = "") -> dict[str, Any]:
+    """One setting: `values` and `meaning` stand on the page; `key` where it is not the field's name."""
+    return {"parse": parse, "values": values, "about": meaning, "key": key}
 
 
 @dataclass(frozen=True, slots=True)
 class KVSettings:
-    """How documents are prefilled, kept and put back.
+    """How documents are prefilled, kept and put back. docs/kv.md says what each setting means."""
 
-    policy, window, sinks: what a token attends to while its document is prefilled (the last `window` tokens
-    and, policy=window, the document's first `sinks`; multiples of 128) · block: tokens aimed at in a
-    passage · codec: how stored KV is encoded; None: int4, but f16 where a whole document is attended ·
-    error_bound: largest absolute error of a stored value, others stay f16 · head_group: KV heads that share a
-    scale · budget: most document tokens put before a question · refresh: share of the restored tokens that is
-    evaluated again, in [0, 1]; None: by the latency target · lazy: whether only the spans a question needs
-    are prefilled · rank: whether passages are chosen by words, by the model's own retrieval heads over stored
-    keys, or by both · streams: cache_type=streaming was given.
-    """
-
-    policy: PolicyName = "window"
-    window: int = 4096
-    sinks: int = 0
-    block: int = 128
-    codec: str | None = None
-    error_bound: float | None = None
-    head_group: int = 1
-    budget: int | None = None
-    refresh: float | None = None
-    lazy: Lazy = "auto"
-    rank: RankName = "lexical"
-    streams: bool = False
+    policy: PolicyName = field(
+        default="window",
+        metadata=_about(
+            one_of("exact", "window", "independent"),
+            "`window`, `exact`, `independent`",
+            "what a token attends to while its document is prefilled, beside the fixed prefix: the last "
+            "`window` tokens, all before it, or its own block",
+        ),
+    )
+    window: int = field(
+        default=4096,
+        metadata=_about(
+            whole(RUN_TOKENS, 1 << 24, RUN_TOKENS),
+            f"tokens, a multiple of {RUN_TOKENS}",
+            "the window of `policy=window`, less where the context is smaller",
+        ),
+    )
+    sinks: int = field(
+        default=0,
+        metadata=_about(
+            whole(0, 1 << 20, RUN_TOKENS),
+            f"tokens, a multiple of {RUN_TOKENS}",
+            "the document's first tokens (title, contents, definitions) that stay attended during prefill "
+            "when they have left the window; only with `policy=window`, not for passages prefilled lazily",
+        ),
+    )
+    block: int = field(
+        default=128,
+        metadata=_about(
+            whole(32, 1024),
+            "32 to 1024",
+            "tokens aimed at in a passage",
+        ),
+    )
+    codec: str | None = field(
+        default=None,
+        metadata=_about(
+            one_of(*CODEC_NAMES),
+            ", ".join(f"`{name}`" for name in CODEC_NAMES),
+            "how stored KV is encoded; by default `int4`, but `f16` (beyond 1 GB `int8`) where the whole "
+            "document is attended; KV in another codec than the one given is not used",
+        ),
+    )
+    error_bound: float | None = field(
+        default=None,
+        metadata=_about(
+            error_bound,
+            "`none`, or from 1e-6 to 1e6",
+            "largest absolute error of a value that is stored now; what would exceed it stays f16. KV that is"
+            " stored already serves as it is",
+        ),
+    )
+    head_group: int = field(
+        default=1,
+        metadata=_about(
+            whole(1, 256),
+            "1 to 256",
+            "KV heads that share a scale, of KV stored now",
+        ),
+    )
+    budget: int | None = field(
+        default=None,
+        metadata=_about(
+            whole(32, 1 << 24),
+            "tokens",
+            "most document tokens put before a question",
+        ),
+    )
+    refresh: float | None = field(
+        default=None,
+        metadata=_about(
+            refresh,
+            "`auto`, or from `0` to `100%`",
+            "share of the restored tokens that is evaluated again in place, first the passage that the "
+            "question singles out, then the sentences that it points at; `auto`: as much as `--latency` "
+            "allows, at least a third. What was evaluated is kept with the (first) document while the store "
+            "has room, 256 MB a question at most: the same passages and sentences cost nothing the next time",
+        ),
+    )
+    lazy: Lazy = field(
+        default="auto",
+        metadata=_about(
+            one_of("auto", "on", "off"),
+            "`auto`, `on`, `off`",
+            "`on`: only the passages that a question needs are prefilled, and kept; `off`: the whole "
+            "document, or, where some of it is indexed, that part alone; refused where `--store-limit` does "
+            "not take it all; `auto`: the whole document where that takes less than two minutes",
+        ),
+    )
+    rank: RankName = field(
+        default="lexical",
+        metadata=_about(
+            one_of("lexical", "landmarks", "fused"),
+            "`lexical`, `landmarks`, `fused`",
+            "how `--strategy stream` chooses passages: by words, by the model's own retrieval heads over "
+            "stored keys, or by both. Heads need a wholly indexed text and a model of which they are known; "
+            "otherwise words decide and the answer warns",
+        ),
+    )
+    attn_layers: Layers | None = field(
+        default=None,
+        metadata=_about(
+            layers,
+            "a number N, or layers as `8-15+24-24`",
+            "the layers whose retrieval heads choose passages: the first N that the heads, best first, stand "
+            "in, or those in the ranges (layers count from 0); `rank=fused` where no rank is given",
+        ),
+    )
+    type_k: str = field(
+        default="f16",
+        metadata=_about(
+            one_of(*TYPE_NAMES),
+            ", ".join(f"`{name}`" for name in TYPE_NAMES),
+            "ggml type of keys in the context, `-ctk`; checked against flash attention, the size of the "
+            "heads, the class of model and the GPU before loading, and tried on one token. Only f16 can be "
+            "stored",
+        ),
+    )
+    type_v: str = field(
+        default="f16",
+        metadata=_about(
+            one_of(*TYPE_NAMES),
+            "the same",
+            "the same of values, `-ctv`",
+        ),
+    )
+    streams: bool = field(
+        default=False,
+        metadata=_about(
+            streaming,
+            f"`{STREAMING}`",
+            "means `--strategy stream`",
+            key="cache_type",
+        ),
+    )
 
     @property
     def prefill_policy(self) -> PrefillPolicy:
@@ -77,102 +206,58 @@ class KVSettings:
         return self.codec or "int4"
 
 
+def setting_rows() -> list[tuple[str, str, str, str]]:
+    """(key, values, default, meaning) of every setting, for the page."""
+    rows = []
+    for one in fields(KVSettings):
+        default = "" if one.default is None or one.default is False else str(one.default)
+        rows.append((_key(one), one.metadata["values"], default, one.metadata["about"]))
+    return rows
+
+
+def _key(one: Any) -> str:
+    """The name that is typed."""
+    return str(one.metadata["key"] or one.name)
+
+
+_FIELDS = {_key(one): one for one in fields(KVSettings)}
+_KNOWN = ", ".join(_FIELDS)
+
+
+# --- as typed ---------------------------------------------------------------------------------------------
+
+
 def parse_kv(text: str) -> KVSettings:
     """`window=2048,codec=int8` as settings; of a key given twice the last value holds.
 
     Raises UsageError in one line for what is not understood or out of range, NotYetAvailable for later keys.
     """
-    settings = KVSettings()
+    values: dict[str, Any] = {}
     for part in text.split(","):
         if not part.strip():
             continue
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not value:
             raise UsageError(f"--kv {part.strip()!r} is not KEY=VALUE", "--kv window=4096,codec=int4")
-        settings = replace(settings, **_parsed(key.replace("-", "_"), value))
+        one = _field_of(key.replace("-", "_"))
+        values[one.name] = one.metadata["parse"](_key(one), value)
+    if values.get("attn_layers") is not None:
+        values.setdefault("rank", "fused")
+    settings = replace(KVSettings(), **values)
     if settings.sinks and settings.policy == "independent":
         raise UsageError("--kv sinks: with policy=independent nothing else is attended", "policy=window")
+    if settings.attn_layers is not None and settings.rank == "lexical":
+        raise UsageError("--kv attn_layers: with rank=lexical words choose", "rank=fused or rank=landmarks")
     return settings
 
 
-def _parsed(key: str, value: str) -> dict[str, Any]:
-    """The fields that one key sets."""
-    if key == "cache_type":
-        if value != STREAMING:
-            raise NotYetAvailable(f"--kv cache_type={value} is not available yet", "cache_type=streaming")
-        return {"streams": True}
+def _field_of(key: str) -> Any:
     if key in LATER_KEYS:
         raise NotYetAvailable(f"--kv {key} is not available yet in this version", f"known: {_KNOWN}")
-    if key not in _PARSERS:
-        close = difflib.get_close_matches(key, [*_PARSERS, *LATER_KEYS, "cache_type"], n=1)
+    if key not in _FIELDS:
+        close = difflib.get_close_matches(key, [*_FIELDS, *LATER_KEYS], n=1)
         raise UsageError(
             f"--kv: unknown key {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
             f"known: {_KNOWN}",
         )
-    return {key: _PARSERS[key](key, value)}
-
-
-def _one_of(*names: str) -> Callable[[str, str], str]:
-    def parse(key: str, value: str) -> str:
-        if value.lower() not in names:
-            close = difflib.get_close_matches(value.lower(), names, n=1)
-            raise UsageError(
-                f"--kv {key}={value} is not understood" + (f"; did you mean {close[0]!r}?" if close else ""),
-                f"one of {', '.join(names)}",
-            )
-        return value.lower()
-
-    return parse
-
-
-def _whole(low: int, high: int, step: int = 1) -> Callable[[str, str], int]:
-    def parse(key: str, value: str) -> int:
-        digits = value.replace("_", "")
-        number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 16 else -1
-        if not low <= number <= high or number % step:
-            multiple = f", a multiple of {step}" if step > 1 else ""
-            raise UsageError(f"--kv {key}={value} is out of range", f"from {low} to {high}{multiple}")
-        return number
-
-    return parse
-
-
-def _error_bound(key: str, value: str) -> float | None:
-    if value.lower() == "none":
-        return None
-    number = _number(key, value)
-    if not 1e-6 <= number <= 1e6:
-        raise UsageError(f"--kv {key}={value} is out of range", "from 1e-6 to 1e6, or none")
-    return number
-
-
-def _refresh(key: str, value: str) -> float | None:
-    if value.lower() == "auto":
-        return None
-    number = _number(key, value.removesuffix("%"))
-    if not 0 <= number <= 100:
-        raise UsageError(f"--kv {key}={value} is out of range", "auto, or from 0 to 100%")
-    return number / 100
-
-
-def _number(key: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise UsageError(f"--kv {key}={value} is no number") from None
-
-
-_PARSERS: dict[str, Callable[[str, str], object]] = {
-    "policy": _one_of("exact", "window", "independent"),
-    "window": _whole(RUN_TOKENS, 1 << 24, RUN_TOKENS),
-    "sinks": _whole(0, 1 << 20, RUN_TOKENS),
-    "block": _whole(32, 1024),
-    "codec": _one_of(*CODEC_NAMES),
-    "error_bound": _error_bound,
-    "head_group": _whole(1, 256),
-    "budget": _whole(32, 1 << 24),
-    "refresh": _refresh,
-    "lazy": _one_of("auto", "on", "off"),
-    "rank": _one_of("lexical", "landmarks", "fused"),
-}
-_KNOWN = ", ".join([*_PARSERS, "cache_type"])
+    return _FIELDS[key]

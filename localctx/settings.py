@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -28,6 +29,8 @@ DEFAULT_MODEL = "smollm2-135m"
 ENVIRONMENT_PREFIX = "LOCALCTX_"
 OTHER_VARIABLES = ("LOCALCTX_DEBUG", "LOCALCTX_MODELS_DIR")
 """Variables of this prefix that are no settings of a run."""
+OVERRIDE_EDGE = re.compile(r",(?=[^,=]+=(?:int|float|bool|str):)")
+"""Where one override ends and the next begins: texts may hold commas."""
 STRATEGIES = ("auto", "exact", "stream", "retrieve", "map-reduce", "condense")
 
 
@@ -40,7 +43,8 @@ class Settings:
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
     of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · lora: LoRA adapters as
-    FILE[:SCALE],...
+    FILE[:SCALE],... · flash_attn: "auto", "on" or "off" · override_kv: metadata of the model file that is
+    replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names.
     """
 
     model: str = DEFAULT_MODEL
@@ -63,6 +67,17 @@ class Settings:
     latency: float = 1.0
     kv: str = ""
     lora: str = ""
+    flash_attn: str = "auto"
+    override_kv: str = ""
+    rope_scaling: str | None = None
+    rope_scale: float | None = None
+    rope_freq_base: float | None = None
+    rope_freq_scale: float | None = None
+    yarn_orig_ctx: int | None = None
+    yarn_ext_factor: float | None = None
+    yarn_attn_factor: float | None = None
+    yarn_beta_fast: float | None = None
+    yarn_beta_slow: float | None = None
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -78,6 +93,18 @@ class Settings:
     def store_limit_bytes(self) -> int | None:
         """What the store may take; None leaves it to the disk."""
         return None if self.store_limit is None else parse_bytes(self.store_limit, "store_limit")
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The replaced metadata, one KEY=TYPE:VALUE each."""
+        return tuple(OVERRIDE_EDGE.split(self.override_kv)) if self.override_kv else ()
+
+    @property
+    def requested(self) -> dict[str, object]:
+        """What of the context's length and rotation was asked for."""
+        names = ("ctx", *(name for name in type(self).__slots__ if name.startswith(("rope_", "yarn_"))))
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def cache(self) -> KVSettings:
@@ -116,6 +143,8 @@ def _check_ranges(settings: Settings) -> None:
         raise UsageError(
             f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'
         )
+    if settings.flash_attn not in ("auto", "on", "off"):
+        raise UsageError(f"flash_attn = {settings.flash_attn!r} is not understood", '"auto", "on" or "off"')
     if settings.cache.streams and settings.strategy not in ("auto", "stream"):
         raise UsageError(
             f"--kv cache_type=streaming means --strategy stream, not {settings.strategy}", "give one of them"
@@ -153,7 +182,8 @@ def load_settings(
             if name not in known:
                 raise UsageError(f"unknown setting {name!r} in {origin}{nearest(name, known)}")
             typed = _typed(name, value, origin)
-            merged[name] = f"{merged[name]},{typed}" if name == "kv" and name in merged else typed
+            joins = name in ("kv", "override_kv") and merged.get(name)
+            merged[name] = f"{merged[name]},{typed}" if joins else typed
     settings = replace(Settings(), **merged)
     return replace(settings, strategy="stream") if settings.cache.streams else settings
 

@@ -17,7 +17,6 @@ LATER_COMMANDS = {
     "extract": "Every record that matches a schema (later version).",
     "truncate": "Shorten a text to a token budget (later version).",
     "plan": "Strategy, minutes and memory before a run (later version).",
-    "eval": "Long-context evaluations (later version).",
     "serve": "OpenAI-compatible server (later version).",
     "log": "Past questions and answers (later version).",
 }

@@ -39,7 +39,7 @@ def apply(
 def n_sweeps_of(context: KVContext, layout: Layout) -> int:
     """How often apply() evaluates what is not restored all at once; 0: once, one after the other."""
     gaps = layout.evaluated
-    is_swept = bool(gaps) and gaps[0][0] > 0 and context.can_sweep(len(gaps), layout.n_evaluated)
+    is_swept = bool(gaps) and gaps[0][0] > 0 and context.can_sweep(gaps, len(layout.tokens))
     return N_SWEEPS if is_swept else 0
 
 

@@ -28,6 +28,7 @@ from localctx.bench.ask_report import PARTS, Asked, Report
 from localctx.bench.ask_session import Session, forget, session
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
+from localctx.bench.observed import rate_between
 from localctx.bench.questions import questions_of
 from localctx.bench.repeats import check_repeats, in_turns
 from localctx.document import Document
@@ -36,7 +37,7 @@ from localctx.index import LexicalIndex
 from localctx.kv import KVContext
 from localctx.session.cache import KVModel, opened_cache
 from localctx.session.decoding import Decoded, decode_one
-from localctx.session.events import Event, ignore_progress
+from localctx.session.events import Event, Progress, ignore_progress
 from localctx.session.filling import retrieved
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
@@ -99,23 +100,37 @@ def measure(
         with index_all(run) as index:
             check_length(source, run.n_tokens)
             say("indexing")
-            indexed = _indexed(able, own, document)
+            indexed, rates = _indexed(able, own, document)
             _learn_speed(run)
             texts = list(asking.questions) or questions_of(run, asking.n_made)
             others = [text for text in questions_of(run, len(texts) + 1) if text not in texts]
             asker = _Asker(run, index, folder, others[0] if others else f"{texts[0]} When?")
             rows = [asker.ask(text, asking.n_repeats, say) for text in texts]
     indexed = replace(indexed, source=source or BUILT_IN)
-    return Report(model.info, facts, indexed, asking.n_repeats, tuple(one for row in rows for one in row))
+    return Report(
+        model.info, facts, indexed, rates, asking.n_repeats, tuple(one for row in rows for one in row)
+    )
 
 
-def _indexed(model: KVModel, settings: Settings, document: Document) -> IndexedDocument:
-    """The document in the store, as `localctx index --strategy stream` leaves it."""
-    events = index_documents([document], model, replace(settings, strategy="stream"))
+def _indexed(
+    model: KVModel, settings: Settings, document: Document
+) -> tuple[IndexedDocument, tuple[float, float]]:
+    """The document in the store, as `localctx index --strategy stream` leaves it; tokens a second of the
+    first and the last quarter.
+    """
+    marks = [(time.perf_counter(), 0)]
+
+    def listen(progress: Progress) -> None:
+        if progress.what == "prefill" and progress.done > marks[-1][1]:
+            marks.append((time.perf_counter(), progress.done))
+
+    events = index_documents([document], model, replace(settings, strategy="stream"), listen)
     done = [event for event in events if isinstance(event, Indexed)]
     if not done or done[0].was_cancelled:
         raise Interrupted("interrupted")
-    return done[0].documents[0]
+    if len(marks) > 2:  # from the first chunk on: before it the model is loaded
+        marks = [(seconds, n_tokens - marks[1][1]) for seconds, n_tokens in marks[1:]]
+    return done[0].documents[0], (rate_between(marks, 0, 0.25), rate_between(marks, 0.75, 1))
 
 
 def _learn_speed(run: Run) -> None:

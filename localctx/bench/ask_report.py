@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from localctx.bench.repeats import Spread, ratio
+from localctx.bench.repeats import Spread, ratio, rounded
 from localctx.session.indexed import IndexedDocument
 from localctx.values import ModelInfo
 
@@ -43,11 +43,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A row a question and way."""
+    """A row a question and way. index_rates: tokens a second of the first and the last quarter."""
 
     model: ModelInfo
     machine: dict[str, Any]
     indexed: IndexedDocument
+    index_rates: tuple[float, float]
     n_repeats: int
     rows: tuple[Asked, ...]
 
@@ -64,8 +65,9 @@ class Report:
         done = self.indexed
         lines = [
             f"indexed: {done.tokens_stored:,} tokens, {done.size_bytes / max(1, done.tokens_stored):,.0f} "
-            f"bytes/token as {done.codec}, policy {done.policy}; {len(self._ways[BASELINE])} questions, "
-            f"{self.n_repeats} times each",
+            f"bytes/token as {done.codec}, policy {done.policy}, {done.tokens_per_s:,.0f} tokens/s "
+            f"(first quarter {self.index_rates[0]:,.0f}, last {self.index_rates[1]:,.0f})",
+            f"asked: {len(self._ways[BASELINE])} questions, {self.n_repeats} times each",
             f"{'way':<24}{'first token, s':<24}{'evaluated':>10}{'restored':>10}{'attended':>10}"
             f"{'× sooner':>10}",
         ]
@@ -87,6 +89,8 @@ class Report:
             "machine": self.machine,
             "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
             "indexed": asdict(self.indexed),
+            "tokens_per_s_first_quarter": rounded(self.index_rates[0]),
+            "tokens_per_s_last_quarter": rounded(self.index_rates[1]),
             "n_questions": len(self._ways[BASELINE]),
             "n_repeats": self.n_repeats,
             "ttft": TTFT,

@@ -9,15 +9,16 @@ from localctx.lazy import lazy_names
 if TYPE_CHECKING:
     from localctx.engine.echo import EchoModel
     from localctx.engine.llama import open_model
-    from localctx.engine.options import EngineOptions
+    from localctx.engine.options import EngineOptions, RopeOptions
 
-__all__ = ["EchoModel", "EngineOptions", "open_model"]
+__all__ = ["EchoModel", "EngineOptions", "RopeOptions", "open_model"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "EchoModel": "echo",
         "EngineOptions": "options",
+        "RopeOptions": "options",
         "open_model": "llama",
     },
 )

@@ -52,6 +52,8 @@ def kv_refusal(header: GGUFHeader, options: EngineOptions) -> str | None:
         return "has layers without rotary positions"
     if (options.type_k, options.type_v) != ("f16", "f16"):
         return f"has a KV cache of type {options.type_k}/{options.type_v}: only f16 can be stored"
+    if not options.flash_attn:
+        return "runs without flash attention, where values are laid out otherwise"
     return None
 
 

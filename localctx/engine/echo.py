@@ -107,12 +107,12 @@ class EchoModel:
     def usable_n_ctx(self, wanted: int | None = None, n_seq: int = 1) -> int:
         """See values.Model; memory is no limit here."""
         n_ctx = self.info.n_ctx_train if wanted is None else wanted
-        check_context_size(self.info, n_ctx, n_seq)
+        check_context_size(self.info, n_ctx, n_seq, self.info.n_ctx_train)
         return n_ctx
 
     def open_context(self, n_ctx: int, n_seq: int = 1) -> EchoContext:
         """Raises UsageError beyond the trained length, as a real model does."""
-        check_context_size(self.info, n_ctx, n_seq)
+        check_context_size(self.info, n_ctx, n_seq, self.info.n_ctx_train)
         context = EchoContext(self._reply, n_ctx, n_seq)
         self._contexts.append(context)
         return context

@@ -184,17 +184,21 @@ def _options(fitting: int) -> str:
     return f"--ctx {fitting} fits; or a smaller model" if fitting else "a smaller --ctx or a smaller model"
 
 
-def largest_n_ctx(header: GGUFHeader, free: Available, settings: ContextSettings = _DEFAULTS) -> int:
-    """The most cells that fit, 0 when none do: a multiple of 256, or the length the model was trained for."""
+def largest_n_ctx(
+    header: GGUFHeader, free: Available, settings: ContextSettings = _DEFAULTS, longest: int = 0
+) -> int:
+    """The most cells that fit, 0 when none do: a multiple of 256, or `longest` (default: the length the model
+    was trained for).
+    """
 
     def fits(n_ctx: int) -> bool:
         needed = estimate(header, n_ctx, settings)
         in_space = free.address_space_bytes is None or needed.total <= free.address_space_bytes
         return needed.unreclaimable <= free.ram_bytes and in_space
 
-    trained = header.integer(header.arch_key("context_length")) or _MAX_CTX
-    low, high = 0, _round_cells(trained) // CELL_STEP
+    longest = longest or header.integer(header.arch_key("context_length")) or _MAX_CTX
+    low, high = 0, _round_cells(longest) // CELL_STEP
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle * CELL_STEP) else (low, middle - 1)
-    return min(low * CELL_STEP, trained)
+    return min(low * CELL_STEP, longest)

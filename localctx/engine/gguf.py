@@ -41,12 +41,15 @@ _POOLING_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class GGUFHeader:
-    """The headers of all files of a model as one. `metadata` is the first file's, `tensors` all files'."""
+    """The headers of all files of a model as one. `metadata` is the first file's, `tensors` all files';
+    `overrides` are the values that were replaced in it, KEY=TYPE:VALUE.
+    """
 
     path: Path
     files: tuple[RawHeader, ...]
     metadata: Mapping[str, Value]
     tensors: tuple[TensorInfo, ...]
+    overrides: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -191,9 +194,12 @@ def fingerprint(header: GGUFHeader) -> str:
     """xxh3-128, in hex, of each file's header, its size, and 64 windows of 64 KiB spread over its data.
 
     Two models differ in it as soon as a metadata value, a tensor's type or shape, or anything inside a
-    window differs; a change of a few bytes between windows goes unseen. It reads 4 MiB of a large file.
+    window differs; a change of a few bytes between windows goes unseen. So do two that differ in what was
+    replaced. It reads 4 MiB of a large file.
     """
     digest = xxhash.xxh3_128()
+    for line in header.overrides:
+        digest.update(line.encode("utf-8", "surrogateescape") + b"\0")
     for file in header.files:
         digest.update(file.size_bytes.to_bytes(8, "little"))
         with file.path.open("rb") as stream:

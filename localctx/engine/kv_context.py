@@ -23,10 +23,11 @@ from localctx.engine.rope import RopeTable
 from localctx.engine.schedule import Slice
 from localctx.engine.streaming import Delivery, stream_steps, stream_units
 from localctx.engine.working_set import WorkingSet
-from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy, RestoreTimes
+from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes
 from localctx.values import Progress
 
-_MAX_SPARE = 16
+_MAX_SPARE = 64
+_TOKENS_A_SPARE = 16
 _STEP_TOKENS = 64
 """What a GPU evaluates in the time that a step takes whatever is in it, about."""
 
@@ -37,7 +38,7 @@ def n_spare(n_batch: int) -> int:
     """Sequence ids that a context keeps to itself: for as many gaps or independent units as one step may
     hold, two at least, for moving.
     """
-    return min(_MAX_SPARE, max(2, 2 * n_batch // RUN_TOKENS))
+    return min(_MAX_SPARE, max(2, n_batch // _TOKENS_A_SPARE))
 
 
 class LlamaKVContext(LlamaContext):
@@ -135,20 +136,25 @@ class LlamaKVContext(LlamaContext):
 
         with suppress(Stopped), self._refilled(tokens) as wanted:
             self._put_back(parts)
-            if n_sweeps and self.can_sweep(len(gaps), n_gaps):
+            if n_sweeps and self.can_sweep(gaps, len(tokens)):
                 self._sweep(gaps, wanted, n_sweeps)
                 n_evaluated = n_gaps
                 tell(0, 0)
                 return n_evaluated
+            n_shared, spare = 0, self._spares[0]
             for start, end in gaps:
-                self._evaluate_gap(start, end, wanted, tell)
-                n_evaluated += end - start
+                self.cells.copy(0, spare, n_shared, start)
+                self.run_tokens(spare, start, wanted[start:end], tell)
+                self.cells.copy(spare, 0, start, end)
+                n_shared, n_evaluated = end, n_evaluated + end - start
+            self.cells.drop(spare)
         return n_evaluated
 
-    def can_sweep(self, n_gaps: int, n_tokens: int) -> bool:
+    def can_sweep(self, gaps: Sequence[tuple[int, int]], n_tokens: int) -> bool:
         """See kv.KVContext."""
-        fits = n_gaps <= len(self._spares) and n_tokens <= self.decoder.n_batch
-        return self._model.is_offloaded and fits and n_tokens <= (n_gaps - 2) * _STEP_TOKENS
+        n_new, n_free = sum(end - start for start, end in gaps), self.n_ctx - n_tokens
+        fits = len(gaps) <= len(self._spares) and n_new <= min(self.decoder.n_batch, n_free)
+        return self._model.is_offloaded and fits and n_new <= (len(gaps) - 2) * _STEP_TOKENS
 
     def _put_back(self, parts: Sequence[KVPart]) -> None:
         """Add the parts to sequence 0, each where it stands."""
@@ -159,29 +165,27 @@ class LlamaKVContext(LlamaContext):
         writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0], self.restore_times)
         writer.write(0, slices_of(ordered, np.concatenate(positions).astype(np.int32), writer.slice_tokens))
 
-    def _evaluate_gap(self, start: int, end: int, wanted: NDArray[np.int32], tell: Progress) -> None:
-        """Evaluate [start, end), which sees everything before it, for sequence 0."""
-        spare = self._spares[0]
-        self.cells.copy(0, spare, 0, start)
-        self.run_tokens(spare, start, wanted[start:end], tell)
-        self.cells.copy(spare, 0, start, end)
-        self.cells.drop(spare)
-
     def _sweep(self, gaps: Sequence[tuple[int, int]], wanted: NDArray[np.int32], n_sweeps: int) -> None:
-        """Evaluate all gaps in one batch, n times: each sees what the time before made of those before it."""
-        used = self._spares[: len(gaps)]
-        batch = [
-            Slice(spare, start, wanted[start:end], sample=False)
-            for spare, (start, end) in zip(used, gaps, strict=True)
-        ]
-        for _ in range(n_sweeps):
-            for spare, (start, _) in zip(used, gaps, strict=True):
-                self.cells.copy(0, spare, 0, start)
+        """Evaluate all gaps in one batch, n times: each sees what the time before made of those before it.
+
+        Every gap has a sequence of its own, with what it sees; sequence 0 has them at the end.
+        """
+        used = dict(zip(gaps, self._spares, strict=False))
+        batch = [Slice(spare, a, wanted[a:b], sample=False) for (a, b), spare in used.items()]
+        for (start, _), spare in used.items():
+            self.cells.copy(0, spare, 0, start)
+        for sweep in range(n_sweeps):
+            for number, gap in enumerate(gaps if sweep else ()):
+                for before in gaps[:number]:
+                    if sweep > 1:
+                        self.cells.drop(used[gap], *before)
+                    self.cells.copy(used[before], used[gap], *before)
+            for gap, spare in used.items() if sweep else ():
+                self.cells.drop(spare, *gap)
             self.run_batch(batch)
-            for spare, (start, end) in zip(used, gaps, strict=True):
-                self.cells.drop(0, start, end)
-                self.cells.copy(spare, 0, start, end)
-                self.cells.drop(spare)
+        for gap, spare in used.items():
+            self.cells.copy(spare, 0, *gap)
+            self.cells.drop(spare)
 
     def export(self, first: int, end: int) -> State:
         """See kv.KVContext."""

@@ -15,21 +15,29 @@ MAX_SEQUENCES = 256  # LLAMA_MAX_SEQ
 
 
 def check_context_size(
-    info: ModelInfo, n_ctx: int, n_seq: int, *, scaled: bool = False, force: bool = False
+    info: ModelInfo, n_ctx: int, n_seq: int, longest: int | None, *, force: bool = False
 ) -> None:
-    """Raises UsageError for sizes that cannot be, or a length the model was never trained for.
+    """Raises UsageError for sizes that cannot be, or a length that nothing provides for.
 
-    `scaled`: a RoPE scaling stretches the model; `force`: the user insists.
+    `longest`: the context that training, or the RoPE scaling in force, reaches; None: any. `force`: the user
+    insists.
     """
     if n_ctx < 1:
         raise UsageError(f"a context of {n_ctx} tokens", "--ctx N with N of at least 1")
     if not 1 <= n_seq <= MAX_SEQUENCES:
         raise UsageError(f"{n_seq} parallel sequences", f"from 1 to {MAX_SEQUENCES}")
-    if n_ctx > info.n_ctx_train > 0 and not (scaled or force):
+    if longest is None or force or n_ctx <= longest:
+        return
+    if longest == info.n_ctx_train:
         raise UsageError(
-            f"--ctx {n_ctx} is more than {info.name} was trained for ({info.n_ctx_train:,} tokens)",
-            f"--ctx {info.n_ctx_train} or less, or --force",
+            f"--ctx {n_ctx} is more than {info.name} was trained for ({longest:,} tokens)",
+            f"--ctx {longest} or less, --strategy stream, --rope-scaling auto, or --force",
         )
+    raise UsageError(
+        f"--ctx {n_ctx} is more than {info.name} reaches ({longest:,} tokens; trained for"
+        f" {info.n_ctx_train:,}, as its RoPE is set)",
+        f"--ctx {longest} or less, or --rope-scaling auto alone",
+    )
 
 
 def usable_cpus(cgroup: Path = Path("/sys/fs/cgroup")) -> int:

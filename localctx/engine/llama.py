@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -17,25 +17,29 @@ from typing import Self
 from localctx.engine.chat import Chat
 from localctx.engine.devices import Device, build_facts, devices
 from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require
-from localctx.engine.gguf import GGUFHeader, chat_template, display, missing_template
+from localctx.engine.gguf import GGUFHeader, chat_template, missing_template
 from localctx.engine.gguf import open_model as open_header
 from localctx.engine.host_buffers import HostBuffers
 from localctx.engine.kv_context import LlamaKVContext, n_spare
 from localctx.engine.limits import check_context_size, spin_count, usable_cpus
 from localctx.engine.llama_context import LlamaContext
-from localctx.engine.llama_log import LoadLog, logged, silence
-from localctx.engine.llama_vocab import LlamaVocab, adds_space, no_added_space
+from localctx.engine.llama_log import LoadLog, silence
+from localctx.engine.llama_vocab import LlamaVocab, adds_space
 from localctx.engine.load_options import check_options, n_gpu_layers
+from localctx.engine.loading import load_file
 from localctx.engine.lora import Adapters, with_adapters
 from localctx.engine.memory import available, format_bytes
 from localctx.engine.model_facts import kv_shape, model_facts
 from localctx.engine.model_kv import ModelKV
 from localctx.engine.new_context import ContextSizes, freed_on_error
 from localctx.engine.options import EngineOptions
+from localctx.engine.options_trial import try_options
+from localctx.engine.overrides import overridden, parse_overrides
 from localctx.engine.prompt import ContentTokenizer, assemble
 from localctx.engine.query_capture import QueryReader
+from localctx.engine.rope_scaling import PassedRope, longest_context, passed_rope, reach
 from localctx.engine.thinking import ThinkingTags, detect
-from localctx.errors import LocalctxError, ModelError, OutOfMemory
+from localctx.errors import LocalctxError, OutOfMemory
 from localctx.kv import KVSpace
 from localctx.values import Message, ModelInfo, Prompt
 
@@ -83,7 +87,8 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
     """
     options = options or EngineOptions()
     header = open_header(path)
-    check_options(lib, options, find_devices)
+    header = overridden(header, parse_overrides(options.overrides))
+    check_options(lib, header, options, find_devices)
     _start_library()
     return LlamaModel(header, options)
 
@@ -102,6 +107,7 @@ class LlamaModel:
         self._thinking = options.thinking or detect(template)
         self._contexts: list[LlamaContext] = []
         self._weights: int | None = None
+        self._tried: set[str] = set()
         self._kv = ModelKV(header, options)
         self.adapters = Adapters(options.adapters)
         self.buffers = HostBuffers(libggml)
@@ -119,25 +125,7 @@ class LlamaModel:
             self.vocab.shown_controls = self.vocab.control_ids.intersection(self.vocab.encode_special(tags))
 
     def _load(self, vocab_only: bool) -> int:
-        """Load the file. Raises ModelError with llama.cpp's own reason."""
-        parameters = lib.llama_model_default_params()
-        parameters.vocab_only = vocab_only
-        parameters.n_gpu_layers = 0 if vocab_only else n_gpu_layers(lib, self._options)
-        overrides = no_added_space(lib)
-        if adds_space(self._header):
-            parameters.kv_overrides = overrides
-
-        def work(go_on: Callable[[], bool]) -> int | None:
-            progress = lib.llama_progress_callback(lambda fraction, _: go_on())
-            parameters.progress_callback = progress
-            model: int | None = lib.llama_model_load_from_file(os.fsencode(self._header.path), parameters)
-            return model
-
-        model, log = logged(lib, work, lib.llama_model_free)
-        self.show(log)
-        if not model:
-            raise ModelError(f"{display(self._header.path)}: llama.cpp cannot load it: {log.error()}")
-        return model
+        return load_file(lib, self._header, self._options, self.show, vocab_only=vocab_only)
 
     def show(self, log: LoadLog) -> None:
         """Hand llama.cpp's lines to options.on_log."""
@@ -164,13 +152,16 @@ class LlamaModel:
         """See values.Model."""
         self._check_open()
         if wanted is None:
-            fitting = largest_n_ctx(self._header, available(), self._context_settings(ContextSizes(0, n_seq)))
-            wanted = fitting or min(CELL_STEP, self.info.n_ctx_train or CELL_STEP)
-        check_context_size(
-            self.info, wanted, n_seq, scaled=self._options.rope.stretches, force=self._options.force
-        )
+            settings = self._context_settings(ContextSizes(0, n_seq))
+            longest = longest_context(self._header, self._options.rope) or CELL_STEP
+            wanted = largest_n_ctx(self._header, available(), settings, longest) or min(CELL_STEP, longest)
+        self._check_size(wanted, n_seq)
         self._require_memory(ContextSizes(wanted, n_seq))
         return wanted
+
+    def _check_size(self, n_ctx: int, n_seq: int) -> None:
+        options = self._options
+        check_context_size(self.info, n_ctx, n_seq, reach(self._header, options.rope), force=options.force)
 
     def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaContext:
         """`n_outputs`: rows of logits of one step, for score(). Raises UsageError beyond the trained length,
@@ -178,8 +169,12 @@ class LlamaModel:
         """
         sizes = ContextSizes(n_ctx, n_seq, n_outputs=n_outputs)
         context = LlamaContext(lib, self, sizes, self._prepare(sizes))
-        self._contexts.append(context)
+        self._add(context)
         return context
+
+    def _add(self, context: LlamaContext) -> None:
+        self._contexts.append(context)
+        self.info = dataclasses.replace(self.info, rope=context.rope)
 
     def kv_refusal(self) -> str | None:
         """Why this model's KV cannot be stored in runs, in words that follow its name; None when it may be
@@ -199,25 +194,28 @@ class LlamaModel:
         """
         table = self._kv.table(self.info.name)
         sizes = ContextSizes(self._kv.least_n_ctx(n_ctx), n_seq, n_spare(self.n_batch), n_outputs)
+        self._kv.check_size(sizes.n_ctx, self.info.name)
         context = LlamaKVContext(lib, self, sizes, table, self._prepare(sizes))
         with freed_on_error(lambda _: context.close(), 0):
-            self._contexts.append(context)
+            self._add(context)
             self._kv.check(context, self.info.name)
         return context
 
     def _prepare(self, sizes: ContextSizes) -> tuple[str, ...]:
         """Check the sizes, load the weights; returns notices."""
         self._check_open()
-        options = self._options
-        check_context_size(
-            self.info, sizes.n_ctx, sizes.n_seq, scaled=options.rope.stretches, force=options.force
-        )
+        self._check_size(sizes.n_ctx, sizes.n_seq)
         notices = self._require_memory(sizes)
         with self._lock:
             if self._weights is None:
                 self._weights = self._load(vocab_only=False)
             self.adapters.load(lib, self._weights)
+            try_options(lib, self, self.rope_for(sizes.n_ctx), self._tried)
         return notices
+
+    def rope_for(self, n_ctx: int) -> PassedRope:
+        """See new_context.ModelHandle."""
+        return passed_rope(self._header, self._options.rope, n_ctx)
 
     def _context_settings(self, sizes: ContextSizes) -> ContextSettings:
         options, n_layers = self._options, n_gpu_layers(lib, self._options)

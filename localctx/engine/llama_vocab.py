@@ -10,7 +10,7 @@ from typing import Any
 
 from localctx.engine.gguf import GGUFHeader
 
-__all__ = ["LlamaVocab", "adds_space", "bounded_pieces", "no_added_space"]
+__all__ = ["LlamaVocab", "adds_space", "bounded_pieces"]
 
 _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)|(?<=\n)(?=\S)")
 _CUT_AFTER, _CUT_BEFORE = 1 << 16, 1 << 24  # characters
@@ -26,18 +26,6 @@ def bounded_pieces(text: str) -> Iterator[str]:
         start = end
     if start < len(text):
         yield text[start:]
-
-
-def no_added_space(lib: Any) -> Any:
-    """An override that leaves SentencePiece's first space to LlamaVocab: llama.cpp would add one after each
-    marker inside a document too. The second, empty element ends the list.
-    """
-    overrides = (lib.llama_model_kv_override * 2)()
-    overrides[0].tag = lib.LLAMA_KV_OVERRIDE_TYPE_BOOL
-    overrides[0].key = b"tokenizer.ggml.add_space_prefix"
-    value: Any = overrides[0].value
-    value.val_bool = False
-    return overrides
 
 
 def adds_space(header: GGUFHeader) -> bool:

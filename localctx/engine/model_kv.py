@@ -15,6 +15,7 @@ from localctx.engine.gguf import GGUFHeader
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.options import EngineOptions
 from localctx.engine.rope import RopeTable, longest_short_context, rope_table
+from localctx.engine.rope_scaling import passed_rope
 from localctx.errors import NotComposable
 
 __all__ = ["ModelKV"]
@@ -51,6 +52,19 @@ class ModelKV:
         if self.refusal is not None:
             raise NotComposable(f"{name} {self.refusal}", _HINT)
         return self._table
+
+    def check_size(self, n_ctx: int, name: str) -> None:
+        """Raises NotComposable for a context that turns its keys by a factor of its own: other contexts could
+        not read its KV.
+        """
+        rope = self._options.rope
+        here = passed_rope(self._header, rope, n_ctx)
+        if here != passed_rope(self._header, rope, self.least_n_ctx(1)):
+            raise NotComposable(
+                f"{name} turns the keys of a context of {n_ctx:,} tokens by a factor of its own"
+                f" ({here.method}), its KV is not kept",
+                "--rope-scale S gives all contexts the same one (linear, ntk, yarn)",
+            )
 
     def check(self, context: LlamaKVContext, name: str) -> None:
         """Give a new context the state that others are composed like, from a trial the first time. Raises

@@ -15,12 +15,19 @@ from localctx.engine.limits import usable_cpus
 from localctx.engine.llama_log import LoadLog, logged
 from localctx.engine.lora import Adapters
 from localctx.engine.options import EngineOptions
+from localctx.engine.rope_scaling import PassedRope
 from localctx.errors import ModelError
 from localctx.values import ModelInfo, RopeInfo
 
 __all__ = ["ROPE_SCALINGS", "ContextSizes", "ModelHandle", "freed_on_error", "new_context", "rope_in_force"]
 
 ROPE_SCALINGS = {"none": 0, "linear": 1, "yarn": 2}  # enum llama_rope_scaling_type
+_ROPE_PARAMETERS = {
+    "freq_base": "rope_freq_base",
+    "freq_scale": "rope_freq_scale",
+    **{f"yarn_{name}": f"yarn_{name}" for name in ("orig_ctx", "ext_factor", "attn_factor")},
+    **{f"yarn_{name}": f"yarn_{name}" for name in ("beta_fast", "beta_slow")},
+}
 _ROPE_TYPES = {-1: "none", 0: "norm", 2: "neox", 8: "mrope", 40: "imrope", 24: "vision"}  # llama_rope_type
 
 
@@ -55,6 +62,9 @@ class ModelHandle(Protocol):
     def adapters(self) -> Adapters:
         """LoRA adapters that are loaded with it."""
 
+    def rope_for(self, n_ctx: int) -> PassedRope:
+        """What a context of that many tokens is told of rotation."""
+
     def show(self, log: LoadLog) -> None:
         """Hand llama.cpp's lines on."""
 
@@ -85,7 +95,7 @@ def _parameters(
     lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFlag, capture: QueryCapture | None
 ) -> Any:
     """llama_context_params."""
-    options, rope = model.options, model.options.rope
+    options, rope = model.options, model.rope_for(sizes.n_ctx)
     parameters = lib.llama_context_default_params()
     parameters.n_ctx = sizes.n_ctx
     parameters.n_batch = parameters.n_ubatch = model.n_batch
@@ -93,7 +103,8 @@ def _parameters(
     parameters.n_outputs_max = sizes.n_rows  # not one a token of the batch
     parameters.n_threads = parameters.n_threads_batch = options.n_threads or usable_cpus()
     parameters.kv_unified = True
-    parameters.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
+    flash = "ENABLED" if options.flash_attn else "DISABLED"
+    parameters.flash_attn_type = getattr(lib, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
     parameters.type_k, parameters.type_v = type_id(options.type_k), type_id(options.type_v)
     parameters.abort_callback = lib.ggml_abort_callback(stop.callback_address)
     parameters.abort_callback_data = stop.data_address
@@ -102,12 +113,10 @@ def _parameters(
         parameters.cb_eval_user_data = capture.data_address
     if rope.scaling is not None:
         parameters.rope_scaling_type = ROPE_SCALINGS[rope.scaling]
-    if rope.freq_base is not None:
-        parameters.rope_freq_base = rope.freq_base
-    if rope.freq_scale is not None:
-        parameters.rope_freq_scale = rope.freq_scale
-    if rope.yarn_orig_ctx is not None:
-        parameters.yarn_orig_ctx = rope.yarn_orig_ctx
+    for name, parameter in _ROPE_PARAMETERS.items():
+        value = getattr(rope, name)
+        if value is not None:
+            setattr(parameters, parameter, value)
     return parameters
 
 
@@ -130,7 +139,7 @@ def new_context(
     return handle, log
 
 
-def rope_in_force(lib: Any, model: ModelHandle, log: str) -> RopeInfo:
+def rope_in_force(lib: Any, model: ModelHandle, n_ctx: int, log: str) -> RopeInfo:
     """The file's settings with what llama.cpp reports for the context."""
     values = {
         name: float(value) for name, value in re.findall(r"(freq_base|freq_scale) += +([\d.e+-]+)", log)
@@ -139,7 +148,7 @@ def rope_in_force(lib: Any, model: ModelHandle, log: str) -> RopeInfo:
     return dataclasses.replace(
         rope,
         type=_ROPE_TYPES.get(lib.llama_model_rope_type(model.weights), rope.type),
-        scaling=model.options.rope.scaling or rope.scaling,
+        scaling=model.rope_for(n_ctx).method,
         freq_base=values.get("freq_base", rope.freq_base),
         freq_scale=values.get("freq_scale", rope.freq_scale),
     )

@@ -22,17 +22,23 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class RopeOptions:
-    """Rotary settings that replace the file's: scaling none, linear or yarn; freq_scale 0.25 = 4 x longer."""
+    """Rotary settings that were asked for and replace the file's (rope_scaling.py makes use of them).
+
+    scaling: none, linear, ntk, dynamic-ntk, yarn or auto · scale: how many times longer than trained; without
+    it a method takes what each context needs · freq_scale 0.25 is scale 4 · yarn_orig_ctx: tokens the model
+    was trained for before any scaling · yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow: as
+    llama.cpp has them.
+    """
 
     scaling: str | None = None
+    scale: float | None = None
     freq_base: float | None = None
     freq_scale: float | None = None
     yarn_orig_ctx: int | None = None
-
-    @property
-    def stretches(self) -> bool:
-        """Whether positions beyond the trained length are provided for."""
-        return self.scaling in ("linear", "yarn") or self.freq_base is not None or self.freq_scale is not None
+    yarn_ext_factor: float | None = None
+    yarn_attn_factor: float | None = None
+    yarn_beta_fast: float | None = None
+    yarn_beta_slow: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,10 @@ class EngineOptions:
 
     name: what the model is called in answers and errors, else the file's own name ·
     gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step ·
-    type_k, type_v: KV cache types by ggml's names · force: a context longer than the model was trained for,
-    or larger than the memory estimate allows · template, thinking: replace what the file says ·
+    type_k, type_v: KV cache types by ggml's names · flash_attn: whether attention is computed in one kernel,
+    which stored KV and quantised V need · overrides: metadata of the file that is replaced, KEY=TYPE:VALUE ·
+    force: a context longer than the model was trained for, or larger than the memory estimate allows ·
+    template, thinking: replace what the file says ·
     template_variables: passed to the template, such as enable_thinking ·
     retrieval_heads: "LAYER.HEAD" of query heads that are known to find what a question asks for ·
     adapters: LoRA, laid over the weights in this order · on_log: gets llama.cpp's own lines about loading.
@@ -54,7 +62,9 @@ class EngineOptions:
     n_batch: int | None = None
     type_k: str = "f16"
     type_v: str = "f16"
+    flash_attn: bool = True
     rope: RopeOptions = field(default_factory=RopeOptions)
+    overrides: tuple[str, ...] = ()
     force: bool = False
     template: str | None = None
     template_variables: Mapping[str, Any] | None = None

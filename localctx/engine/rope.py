@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 
 from localctx.engine.gguf import GGUFHeader, TensorInfo, display
 from localctx.engine.gguf_reader import RawHeader
-from localctx.engine.model_facts import n_layer, rope_info
+from localctx.engine.model_facts import rope_info
 from localctx.engine.options import RopeOptions
+from localctx.engine.rope_scaling import (
+    PassedRope,
+    n_ctx_original,
+    passed_rope,
+    rotary_dimensions,
+    trained_base,
+)
 from localctx.errors import ModelError
 
 __all__ = ["RopeTable", "longest_short_context", "rope_table"]
@@ -67,7 +74,7 @@ def longest_short_context(header: GGUFHeader) -> int | None:
     names = {tensor.name for tensor in header.tensors}
     if "rope_factors_long.weight" not in names or not _takes_long(header):
         return None
-    n_orig = _n_ctx_orig(header)
+    n_orig = n_ctx_original(header)
     return n_orig if header.integer(header.arch_key("context_length")) > n_orig else None
 
 
@@ -79,10 +86,11 @@ def rope_table(header: GGUFHeader, options: RopeOptions, n_ctx: int) -> RopeTabl
     info = rope_info(header)
     if info.type not in _TYPES:
         raise ModelError(f"{display(header.path)}: rotary positions of type {info.type!r}")
-    n_rot, head_dim = _dimensions(header)
-    base = _f32(options.freq_base if options.freq_base is not None else _freq_base(header, head_dim))
-    scaling, scale = _scaling(header, options)
-    yarn = _yarn(header, options, scaling, scale)
+    n_rot, head_dim = rotary_dimensions(header)
+    passed = passed_rope(header, options, n_ctx)
+    base = _f32(passed.freq_base if passed.freq_base is not None else trained_base(header))
+    scaling, scale = _scaling(header, passed)
+    yarn = _yarn(header, passed, scaling, scale)
     factors = _factors(header, n_rot // 2, n_ctx)
     turns = _f32(math.pow(base, -2.0 / n_rot)) ** np.arange(n_rot // 2, dtype=np.float64)
     extrapolated = turns / factors if factors is not None else turns
@@ -125,45 +133,17 @@ def _line(
     return ", ".join(parts)
 
 
-def _dimensions(header: GGUFHeader) -> tuple[int, int]:
-    """(dimensions turned, dimensions) of a key head."""
-    key = header.arch_key
-    heads = max(1, *header.per_layer(key("attention.head_count"), n_layer(header)), 1)
-    head_dim = header.integer(key("attention.key_length"), header.integer(key("embedding_length")) // heads)
-    n_rot = header.integer(key("rope.dimension_count"), head_dim)
-    if not 2 <= n_rot <= head_dim or n_rot % 2:
-        raise ModelError(
-            f"{display(header.path)}: {n_rot} rotary dimensions in heads of {head_dim}", "download it again"
-        )
-    return n_rot, head_dim
-
-
-def _freq_base(header: GGUFHeader, head_dim: int) -> float:
-    base = header.number(header.arch_key("rope.freq_base"), 10000.0)
-    alpha = header.number(header.arch_key("rope.scaling.alpha"))
-    if header.architecture == "hunyuan_vl" and alpha > 0:
-        base *= math.pow(alpha, head_dim / (head_dim - 2))
-    return base
-
-
-def _scaling(header: GGUFHeader, options: RopeOptions) -> tuple[str, float]:
+def _scaling(header: GGUFHeader, passed: PassedRope) -> tuple[str, float]:
     """(kind, scale of positions) in force."""
     key = header.arch_key
-    kind = options.scaling or header.text(key("rope.scaling.type"), "linear")
+    kind = passed.scaling or header.text(key("rope.scaling.type"), "linear")
     old_factor = header.number(key("rope.scale_linear"))
     factor = _f32(header.number(key("rope.scaling.factor"), old_factor))
-    scale = options.freq_scale or (1.0 / factor if factor else 1.0)
+    scale = passed.freq_scale or (1.0 / factor if factor else 1.0)
     return kind, 1.0 if kind == "none" else _f32(scale)
 
 
-def _n_ctx_orig(header: GGUFHeader) -> int:
-    return header.integer(
-        header.arch_key("rope.scaling.original_context_length"),
-        header.integer(header.arch_key("context_length")),
-    )
-
-
-def _yarn(header: GGUFHeader, options: RopeOptions, scaling: str, scale: float) -> _Yarn:
+def _yarn(header: GGUFHeader, passed: PassedRope, scaling: str, scale: float) -> _Yarn:
     key = header.arch_key
     values = {
         name: header.number(key(f"rope.scaling.yarn_{name}"), default)
@@ -171,6 +151,8 @@ def _yarn(header: GGUFHeader, options: RopeOptions, scaling: str, scale: float) 
         else default
         for name, default in _YARN_DEFAULTS.items()
     }
+    told = {name: getattr(passed, f"yarn_{name}") for name in values}
+    values |= {name: value for name, value in told.items() if value is not None}
     ext = values["ext_factor"]
     if ext < 0:
         ext = 1.0 if scaling == "yarn" else 0.0
@@ -183,7 +165,7 @@ def _yarn(header: GGUFHeader, options: RopeOptions, scaling: str, scale: float) 
         magnitude,
         values["beta_fast"],
         values["beta_slow"],
-        options.yarn_orig_ctx or _n_ctx_orig(header) or header.integer(key("context_length")),
+        passed.yarn_orig_ctx or n_ctx_original(header) or header.integer(key("context_length")),
     )
 
 
@@ -225,7 +207,7 @@ def _factors(header: GGUFHeader, n_pairs: int, n_ctx: int) -> NDArray[np.float64
     """What each pair's frequency is divided by; None without factors."""
     name = "rope_freqs.weight"
     if _takes_long(header):
-        name = f"rope_factors_{'long' if n_ctx > _n_ctx_orig(header) else 'short'}.weight"
+        name = f"rope_factors_{'long' if n_ctx > n_ctx_original(header) else 'short'}.weight"
     for file in header.files:
         for tensor in file.tensors:
             if tensor.name == name:

@@ -12,6 +12,7 @@ from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.llama_log import LoadLog
 from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.options import EngineOptions
+from localctx.engine.rope_scaling import PassedRope
 from localctx.engine.thinking import ThinkingTags
 from localctx.values import ModelInfo
 
@@ -65,6 +66,9 @@ class _Retyped:
     @property
     def buffers(self) -> HostBuffers:
         return self._model.buffers
+
+    def rope_for(self, n_ctx: int) -> PassedRope:
+        return self._model.rope_for(n_ctx)
 
     def show(self, log: LoadLog) -> None:
         self._model.show(log)

@@ -68,6 +68,19 @@ class HeadSet:
         layers = (layer for layer, _ in self.heads)
         return tuple(dict.fromkeys(zip(layers, self.kv_heads, strict=True)))
 
+    def within(self, layers: int | tuple[tuple[int, int], ...]) -> HeadSet | None:
+        """Those in the first so many layers that the heads, best first, stand in, or in inclusive ranges of
+        layers; None when there are none.
+        """
+        if isinstance(layers, int):
+            allowed = set(list(dict.fromkeys(layer for layer, _ in self.heads))[:layers])
+        else:
+            allowed = {layer for first, last in layers for layer in range(first, last + 1)}
+        kept = [n for n, (layer, _) in enumerate(self.heads) if layer in allowed]
+        if not kept:
+            return None
+        return HeadSet(tuple(self.heads[n] for n in kept), tuple(self.kv_heads[n] for n in kept))
+
     @property
     def name(self) -> str:
         """What tells columns of other pairs apart: 16 hexadecimal digits."""

@@ -53,7 +53,9 @@ class DocumentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered, from what, and how. `text` is the answer alone, without notices."""
+    """What was answered, from what, and how. `text` is the answer alone, without notices; `requested`: the
+    context's length and rotation as asked for, by the names of settings, without what was not given.
+    """
 
     command: Literal["ask", "summarize"]
     text: str
@@ -64,6 +66,7 @@ class Answer:
     n_ctx: int
     coverage: Coverage
     question: str | None = None
+    requested: dict[str, object] = field(default_factory=dict)
     citations: tuple[Citation, ...] = ()
     documents: tuple[DocumentCoverage, ...] = ()
     tokens: TokenCounts = field(default_factory=TokenCounts)
@@ -87,6 +90,7 @@ class Answer:
                 "n_ctx": self.n_ctx,
                 "n_ctx_train": model.n_ctx_train,
                 "rope": asdict(model.rope),
+                "requested": self.requested,
             },
             "citations": [_citation(citation) for citation in self.citations],
             "coverage": asdict(self.coverage),

@@ -48,11 +48,13 @@ def ask(
     listen: Listener = ignore_progress,
     *,
     held: Held | None = None,
+    blocks: Sequence[int] | None = None,
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
     `held`: what earlier questions left, which stays open; default: the store of the settings, and a context
-    for this question.
+    for this question. `blocks`: running numbers of the blocks to attend to, where not all are: the first ones
+    that fit; default: those that the question points at.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
@@ -60,6 +62,7 @@ def ask(
         raise UsageError("the question is empty", "-q 'What does the document say about …?'")
     check_strategy(settings.strategy, "ask")
     run = start(documents, model, settings, listen)
+    run.blocks = None if blocks is None else tuple(blocks)
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)

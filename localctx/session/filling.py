@@ -71,6 +71,11 @@ def pointed_blocks(
     is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget, in
     tokens.
     """
+    if run.blocks is not None:
+        chosen = _first_fitting([number for number in run.blocks if is_there(number)], budget, cost)
+        if not chosen:
+            raise _too_small()
+        return sorted(chosen)
     traits = question_traits(question)
     if traits.needs_whole_document:
         yield run.warn(
@@ -91,10 +96,15 @@ def pointed_blocks(
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
-        chosen = _first_fitting(run, budget, cost, is_there)[:max_blocks]
+        first = [number for number in range(min(MAX_BLOCKS, run.n_blocks)) if is_there(number)]
+        chosen = _first_fitting(first, budget, cost)[:max_blocks]
     if not chosen:
-        raise UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
+        raise _too_small()
     return chosen
+
+
+def _too_small() -> UsageError:
+    return UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
 
 
 def _fragments(passages: Sequence[Passage]) -> tuple[str, ...]:
@@ -109,14 +119,10 @@ def _cost(run: Run, number: int) -> int:
     return sum(len(run.model.tokenize(text, False)) for text in _fragments([run.passage(number)])) + 2
 
 
-def _first_fitting(
-    run: Run, budget: int, cost: Callable[[int], int], is_there: Callable[[int], bool]
-) -> list[int]:
-    """The first blocks within the budget, at most MAX_BLOCKS."""
+def _first_fitting(numbers: Sequence[int], budget: int, cost: Callable[[int], int]) -> list[int]:
+    """The first of the blocks, as many as fit the budget one after the other."""
     chosen: list[int] = []
-    for number in range(min(MAX_BLOCKS, run.n_blocks)):
-        if not is_there(number):
-            continue
+    for number in numbers:
         budget -= cost(number)
         if budget < 0:
             break

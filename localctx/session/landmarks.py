@@ -61,7 +61,12 @@ def retrieval_heads(cache: Cache) -> HeadSet | str:
     known = fact.get("heads") if isinstance(fact, dict) else None
     found = HeadSet.of(known, model.queries.heads) if isinstance(known, list) else None
     found = found or HeadSet.of(model.queries.known_heads, model.queries.heads)
-    return found or f"no retrieval heads of {model.info.name} are known (localctx verify looks for them)"
+    if found is None:
+        return f"no retrieval heads of {model.info.name} are known (localctx verify looks for them)"
+    layers = cache.run.settings.cache.attn_layers
+    if layers is None:
+        return found
+    return found.within(layers) or f"no retrieval head of {model.info.name} stands in its attn_layers"
 
 
 def _landmarks(cache: Cache, streams: Sequence[TokenStream], question: str) -> Scores | str:

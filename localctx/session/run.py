@@ -20,7 +20,9 @@ __all__ = ["Run", "start"]
 
 @dataclass(slots=True)
 class Run:
-    """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use."""
+    """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use ·
+    blocks: running numbers of those to attend to, where the caller knows better than any selector.
+    """
 
     readings: list[Reading]
     model: Model
@@ -33,7 +35,13 @@ class Run:
     n_evaluated: int = 0
     n_restored: int = 0
     n_generated: int = 0
+    blocks: tuple[int, ...] | None = None
     _unheard: list[str] = field(default_factory=list)
+
+    @property
+    def stored_limit(self) -> int:
+        """The largest context that stored KV is put into: inside the trained length nothing is scaled."""
+        return min(self.limit, self.model.info.n_ctx_train or self.limit)
 
     @property
     def n_tokens(self) -> int:
@@ -124,13 +132,28 @@ class Run:
         return context
 
 
+def _limit(model: Model, settings: Settings, n_seq: int) -> int:
+    """The largest context. Answers from stored KV stay within the trained length, so that a --ctx beyond it
+    only says how long documents may be, and no position needs scaling.
+    """
+    trained = model.info.n_ctx_train
+    if settings.strategy == "stream" and settings.ctx and 0 < trained < settings.ctx:
+        return min(trained, model.usable_n_ctx(None, n_seq))
+    return model.usable_n_ctx(settings.ctx, n_seq)
+
+
 def start(
     documents: Sequence[Document], model: Model, settings: Settings, listen: Listener, n_seq: int = 1
 ) -> Run:
     """A run over the documents. Raises UsageError or OutOfMemory for a context that cannot be."""
     block_size = settings.cache.block
     readings = [Reading(document, ordinal, block_size) for ordinal, document in enumerate(documents)]
-    limit = model.usable_n_ctx(settings.ctx, n_seq)
-    return Run(
-        readings, model, settings, listen, limit, time.perf_counter(), warnings=list(model.info.notices)
-    )
+    limit = _limit(model, settings, n_seq)
+    warnings = list(model.info.notices)
+    run = Run(readings, model, settings, listen, limit, time.perf_counter(), warnings=warnings)
+    if settings.strategy == "stream" and (settings.rope_freq_base or settings.rope_scale):
+        run.note(
+            f"stored KV stays within the {model.info.n_ctx_train:,} tokens that {model.info.name} was trained"
+            " for, where scaled RoPE only costs quality"
+        )
+    return run

@@ -133,8 +133,12 @@ def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
 
 
 def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> _Group:
-    ends = "" if passages[0].text.startswith("\n") else "\n"
-    text = f"{'' if is_first else SEPARATOR}{header}{ends if header else ''}"
+    begins_anew = passages[0].text.startswith("\n")
+    ends = "" if begins_anew else "\n"
+    if not header:  # what begins with a line of its own needs no other: it would take a step of its own
+        text = "" if is_first or begins_anew else SEPARATOR
+    else:
+        text = f"{'' if is_first else SEPARATOR}{header}{ends}"
     return _Group(tuple(cache.model.tokenize(text, False)) if text else (), tuple(passages))
 
 

@@ -117,6 +117,7 @@ def _finish(
         finish_reason="cancelled" if rewriter.is_cancelled else "stop",
         model=run.model.info,
         n_ctx=rewriter.context.n_ctx,
+        requested=run.settings.requested,
         coverage=coverage,
         question=focus,
         citations=tuple(point.citation for point in points),

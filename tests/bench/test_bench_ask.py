@@ -52,6 +52,7 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
         assert zero["n_restored"] > 128  # passages, not the prefix alone
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
+    assert shown["tokens_per_s_first_quarter"] > 0 < shown["tokens_per_s_last_quarter"]
     parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
     assert all(parts[way][part] > 0 for way in STORED for part in PARTS if part != "load")
     assert parts["re-prefill"]["compose"] == parts["retrieve"]["read"] == 0
@@ -73,7 +74,7 @@ def test_own_questions_of_an_own_document(model: LlamaModel, tmp_path: Path) -> 
     zero = next(row for row in report.rows if row.way == WAYS[0])
     assert zero.n_evaluated < zero.n_prompt  # --kv refresh does not rule here
     assert len(told) == 1 + len(WAYS)
-    assert len(report.lines) == 3 + len(WAYS) + len(STORED)
+    assert len(report.lines) == 4 + len(WAYS) + len(STORED)
 
 
 @pytest.mark.parametrize(

@@ -105,18 +105,28 @@ def test_a_wrong_or_later_strategy_is_refused_before_anything_is_opened(localctx
     assert (compared.code, "--strategy" in compared.err) == (2, True)
 
 
-def test_the_line_of_an_article_is_understood(localctx: Run) -> None:
+def test_the_line_of_an_article_works(localctx: Run, tiny_model_path: Path, tmp_path: Path) -> None:
     line = "--ctx-size 4194304 --rope-freq-base 500000.0 --kv-overrides attn_layers=16,cache_type=streaming"
-    result = localctx("summarize", "x.txt", *line.split())
-    assert result.code == 2
-    assert "--rope-freq-base is not available yet" in result.err
+    file = tmp_path / "x.txt"
+    file.write_text("The harbour of Tannau was built in 1871 by Anna Feld. " * 20)
+    words = ["ask", str(file), "-q", "Who built it?", "-m", str(tiny_model_path), "-n", "4", "--json"]
+    result = localctx(*words, *line.split())
+    assert result.code == 0, result.err
+    model = result.json["model"]
+    assert (result.json["strategy"], model["n_ctx"] <= model["n_ctx_train"]) == ("stream", True)
+    assert model["rope"] == {"type": "norm", "scaling": "base", "freq_base": 500000.0, "freq_scale": 1.0}
+    assert model["requested"] == {"ctx": 4194304, "rope_freq_base": 500000.0}
+    warnings = "; ".join(result.json["warnings"])
+    assert "where scaled RoPE only costs quality" in warnings
+    assert "--kv rank=fused: no retrieval heads of tiny are known" in warnings
 
 
-def test_llama_cpp_spellings(localctx: Run) -> None:
+def test_llama_cpp_spellings(localctx: Run, tiny_model_path: Path) -> None:
     result = localctx(
-        "ask", "x.txt", "-q", "?", "-m", "m", "-c", "4096", "-ngl", "0", "-t", "2", "-ctk", "q8_0"
-    )
-    assert "--cache-type-k is not available yet" in result.err
+        "ask", "x.txt", "-q", "?", "-m", str(tiny_model_path), "-c", "1024", "-ngl", "0", "-t", "2",
+        "-ctk", "q8_0", "-ctv", "f16", "-fa", "on",
+    )  # fmt: skip
+    assert "type_k=q8_0: blocks of 32 values do not divide this model's heads of 16" in result.err
 
 
 @pytest.mark.parametrize(
@@ -171,7 +181,7 @@ def test_an_unknown_variable_names_the_nearest(localctx: Run, monkeypatch: pytes
     assert "'LOCALCTX_MODLE'; did you mean 'LOCALCTX_MODEL'?" in result.err
 
 
-@pytest.mark.parametrize("group", [[], ["models"], ["bench"]])
+@pytest.mark.parametrize("group", [[], ["models"], ["bench"], ["eval"]])
 def test_a_bare_group_shows_its_help_as_it_is(localctx: Run, group: list[str]) -> None:
     result = localctx(*group)
     assert (result.code, result.out) == (2, "")

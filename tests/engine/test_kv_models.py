@@ -140,8 +140,8 @@ def test_the_trial_is_made_once_a_model(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_quantised_caches_are_refused(tmp_path: Path) -> None:
     path = write_architecture(tmp_path / "m.gguf", "llama")
-    with open_model(path, EngineOptions(type_k="q8_0")) as model:
-        assert "q8_0/f16: only f16" in str(model.kv_refusal())
+    with open_model(path, EngineOptions(type_k="bf16")) as model:
+        assert "bf16/f16: only f16" in str(model.kv_refusal())
 
 
 def test_the_echo_engine_says_that_it_keeps_none() -> None:

@@ -108,7 +108,7 @@ def test_after_as_many_sweeps_as_there_are_layers_it_is_as_in_order(
     chunks = [KVPart(state, first, 128, 0) for state, first in halves]
     starts, parts = gaps_of(chunks, [len(header)] * n_parts)
     whole = [token for n in range(n_parts) for token in (*header, *tokens[128 * n : 128 * (n + 1)])]
-    assert sweeping.can_sweep(n_parts, len(header) * n_parts)
+    assert sweeping.can_sweep([(at, at + len(header)) for at in starts], len(whole))
 
     def placed(n_sweeps: int) -> tuple[np.ndarray, list[np.ndarray]]:
         assert sweeping.place(whole, parts, n_sweeps=n_sweeps) == len(header) * n_parts
@@ -116,21 +116,25 @@ def test_after_as_many_sweeps_as_there_are_layers_it_is_as_in_order(
         return logits_after(sweeping, question), [values_of(state) for state in states]
 
     in_order, values = placed(0)
-    off = [[differs(*pair) for pair in zip(placed(n)[1], values, strict=True)] for n in (1, 2)]
+    off = [[differs(*pair) for pair in zip(placed(n)[1], values, strict=True)] for n in (1, 2, 3)]
     assert off[0][0] < NOISE < min(off[0][1:])
-    assert max(off[1]) < NOISE
+    assert max(off[1]) < NOISE > max(off[2])
     assert differs(placed(2)[0], in_order) < NOISE
 
 
 def test_only_short_gaps_on_a_gpu_are_swept(
     model: LlamaModel, context: LlamaKVContext, sweeping: LlamaKVContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert sweeping.can_sweep(4, 100)
-    assert not sweeping.can_sweep(2, 20)  # two steps are two steps
-    assert not sweeping.can_sweep(4, 200)  # the tokens take longer than the steps
-    assert not sweeping.can_sweep(5, 100)  # more than there are spare sequences
+    def gaps(n: int, n_tokens: int) -> list[tuple[int, int]]:
+        return [(20 * number, 20 * number + n_tokens) for number in range(n)]
+
+    assert sweeping.can_sweep(gaps(4, 10), 500)
+    assert not sweeping.can_sweep(gaps(2, 10), 500)  # two steps are two steps
+    assert not sweeping.can_sweep(gaps(4, 40), 500)  # the tokens take longer than the steps
+    assert not sweeping.can_sweep(gaps(4, 10), 1000)  # no room to do it twice
+    assert not sweeping.can_sweep(gaps(17, 2), 500)  # more than there are spare sequences
     monkeypatch.setattr(LlamaModel, "is_offloaded", False)
-    assert not context.can_sweep(4, 100)
+    assert not context.can_sweep(gaps(4, 10), 500)
 
 
 def values_of(state: State) -> np.ndarray:

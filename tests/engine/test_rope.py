@@ -113,7 +113,7 @@ def test_the_magnitude_is_what_keys_are_multiplied_by(
     for rope, keys in ((options, {}), (RopeOptions(), plain)):
         path = write_architecture(tmp_path / "m.gguf", architecture, keys=keys, extra=extra)
         magnitudes.append(table_of(path, rope).magnitude)
-        with open_model(path, EngineOptions(rope=rope)) as model:
+        with open_model(path, EngineOptions(rope=rope, force=True)) as model:
             context = model.open_kv_context(600)
             state = prefill(context, (), document(model, 20), PrefillPolicy("exact"))[0].state
             sizes.append(np.linalg.norm(state.keys(0)[0].astype(np.float64)))

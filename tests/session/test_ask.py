@@ -193,7 +193,7 @@ def test_the_json_has_every_key_of_the_contract(book: Document) -> None:
         "schema", "command", "question", "answer", "support", "finish_reason", "strategy", "model",
         "citations", "coverage", "tokens", "timings", "warnings",
     ]  # fmt: skip
-    assert set(value["model"]) == {"name", "fingerprint", "n_ctx", "n_ctx_train", "rope"}
+    assert set(value["model"]) == {"name", "fingerprint", "n_ctx", "n_ctx_train", "rope", "requested"}
     assert set(value["model"]["rope"]) == {"type", "scaling", "freq_base", "freq_scale"}
     assert set(value["coverage"]) == {
         "tokens_total", "tokens_read", "tokens_attended", "tokens_dropped", "pages_total",

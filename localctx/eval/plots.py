@@ -1,0 +1,67 @@
+"""Lines over lengths, in a terminal (plotext) or a file (matplotlib), imported when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localctx.errors import UsageError
+
+__all__ = ["Plot"]
+
+_HINT = "pip install 'localctx[plot]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Values of several lines at the same places; `is_log`: a logarithmic scale of values."""
+
+    title: str
+    x_name: str
+    y_name: str
+    places: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+    is_log: bool = False
+
+    def for_terminal(self, n_columns: int, n_rows: int = 20) -> str:
+        """As text without colour. Raises UsageError without plotext."""
+        try:
+            import plotext
+        except ImportError:
+            raise UsageError("a plot in the terminal needs plotext", _HINT) from None
+        plotext.clear_figure()
+        plotext.theme("clear")
+        plotext.plotsize(n_columns, n_rows)
+        for marker, (name, values) in zip("ox+*#@%&$", self.lines.items(), strict=False):
+            plotext.plot(list(self.places), list(values), label=name, marker=marker)
+        plotext.title(self.title)
+        plotext.xlabel(self.x_name)
+        plotext.ylabel(self.y_name)
+        plotext.xticks(list(self.places))
+        if self.is_log:
+            plotext.yscale("log")
+        return str(plotext.uncolorize(plotext.build()))
+
+    def to_file(self, path: Path) -> None:
+        """As a picture; the name's ending says of what kind. Raises UsageError without matplotlib, or where
+        the file cannot be written.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise UsageError("a plot in a file needs matplotlib", _HINT) from None
+        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        for name, values in self.lines.items():
+            axes.plot(self.places, values, marker="o", label=name)
+        axes.set(title=self.title, xlabel=self.x_name, ylabel=self.y_name, xticks=list(self.places))
+        if self.is_log:
+            axes.set_yscale("log")
+        axes.legend()
+        try:
+            figure.savefig(path, dpi=150)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"cannot write the plot to {path}: {error}", "a name in .png, .svg or .pdf"
+            ) from None

@@ -1,0 +1,207 @@
+"""`eval niah` on a tiny model: the same twice, every figure there, the bound from the right passages."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localctx.cli.main import run
+from localctx.engine import EngineOptions, open_model
+from localctx.errors import UsageError
+from localctx.eval.asking import MODES
+from localctx.eval.generate import Wanted
+from localctx.eval.niah import Options, measure, parse_length
+from localctx.eval.report import Report
+from localctx.settings import Settings
+
+SMALL = Wanted(seed=5, lengths=(2048,), tasks=("single", "fwe"), n_questions=4, n_answer=6)
+TIMED = ("ttft_ms", "seconds", "machine")
+
+
+def silent(_: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def report(tiny_model_path: Path) -> Report:
+    with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
+        return measure(model, Settings(), Options(SMALL), silent)
+
+
+def without_times(value: Any) -> Any:
+    """JSON without what the clock decides."""
+    if isinstance(value, dict):
+        return {key: without_times(item) for key, item in value.items() if key not in TIMED}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def test_every_mode_is_asked_every_question_that_it_can(report: Report) -> None:
+    shown = report.to_json()
+    assert shown["schema"] == "localctx.eval.niah/1"
+    assert (shown["seed"], shown["lengths"], shown["questions"][0]["task"]) == (5, [2048], "single")
+    for asked in shown["questions"]:
+        modes = set(asked["answers"])
+        oracle = {"oracle-text", "oracle-stored"} if asked["task"] == "single" or not asked["gold"] else set()
+        assert modes == {"exact", "stream-lexical"} | oracle, asked["question"]
+    rows = {row["task"]: row for row in shown["rows"]}
+    assert (rows["single"]["n"], rows["single"]["n_without_answer"]) == (4, 1)
+    assert rows["single"]["selection"]["lexical"]["1"] == 1.0
+    assert rows["fwe"]["selection"] == {}
+    assert [row["task"] for row in shown["totals"]] == ["all", "words shared"]
+
+
+def test_selectors_that_the_model_lacks_are_named(report: Report) -> None:
+    for document in report.to_json()["documents"]:
+        assert set(document["skipped"]) == {"landmarks", "fused"}
+        assert "no retrieval heads" in document["skipped"]["landmarks"]
+    assert any(line.startswith("no landmarks: ") for line in report.lines)
+
+
+def test_the_bound_evaluates_the_right_passages_and_as_many_others(report: Report) -> None:
+    for one in report.examined:
+        for asked in one.asked:
+            if not asked.question.spans:
+                continue
+            bound, stored = asked.answers["oracle-text"], asked.answers["oracle-stored"]
+            assert bound.n_attended == stored.n_attended
+            assert 64 < bound.n_attended <= 2 * 256
+            assert bound.n_evaluated > stored.n_evaluated
+            assert stored.n_restored > bound.n_restored
+            assert asked.answers["exact"].n_attended == one.n_tokens
+
+
+def test_the_lines_hold_each_task_and_mode(report: Report) -> None:
+    text = "\n".join(report.lines)
+    for word in ("single", "fwe", "oracle-text", "stream-lexical", "false", "declined", "1 / 4 / 16"):
+        assert word in text
+
+
+def test_the_same_seed_gives_the_same_scores(report: Report, tiny_model_path: Path) -> None:
+    with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
+        again = measure(model, Settings(), Options(SMALL), silent)
+    assert without_times(again.to_json()) == without_times(report.to_json())
+
+
+def test_a_document_that_does_not_fit_is_not_attended_whole(tiny_model_path: Path, tmp_path: Path) -> None:
+    wanted = Wanted(lengths=(4096,), tasks=("multikey",), n_questions=4, n_answer=6)
+    options = Options(wanted, modes=("exact", "stream-lexical", "retrieve"), data=str(tmp_path / "data"))
+    with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
+        report = measure(model, Settings(store=str(tmp_path / "store")), options, silent)
+    shown = report.to_json()
+    assert set(shown["rows"][0]["modes"]) == {"stream-lexical", "retrieve"}
+    assert "tokens needed" in shown["documents"][0]["skipped"]["exact"]
+    lines = (tmp_path / "data" / "answers.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == shown["questions"]
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
+        "answers.jsonl",
+        "en-4096-prose.txt",
+        "questions.jsonl",
+    ]
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_selectors_alone_need_no_prefill(tiny_model_path: Path) -> None:
+    wanted = Wanted(lengths=(16_384,), languages=("en", "zh", "de"), tasks=("single", "paraphrased", "vt"))
+    with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
+        report = measure(model, Settings(), Options(wanted, modes=("select",)), silent)
+    shown = report.to_json()
+    assert {document["stored"] for document in shown["documents"]} == {None}
+    assert not any(asked["answers"] for asked in shown["questions"])
+    rows = {(row["language"], row["task"]): row["selection"]["lexical"] for row in shown["rows"]}
+    assert len(rows) == 9
+    for language in ("en", "zh", "de"):
+        assert rows[language, "single"]["4"] == 1.0
+        assert rows[language, "paraphrased"]["1"] < 0.5
+    sums = {row["task"]: row["selection"]["lexical"]["4"] for row in shown["totals"]}
+    assert sums["words shared"] > sums["all"] > sums["no word shared"]
+    assert "1 / 4 / 16" in "\n".join(report.lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (Options(SMALL, modes=("stream",)), "--modes: unknown 'stream'"),
+        (Options(SMALL, modes=()), "--modes names nothing"),
+        (Options(Wanted(languages=("en", "zh")), haystack="x.txt"), "one language"),
+        (Options(SMALL, haystack="nowhere.txt"), "nowhere.txt"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tiny_model_path: Path, options: Options, said: str) -> None:
+    with open_model(tiny_model_path) as model, pytest.raises(Exception, match=said):
+        measure(model, Settings(), options, silent)
+
+
+def test_lengths_are_read_as_they_are_typed() -> None:
+    assert list(map(parse_length, ("8k", "131072", "1M"))) == [8192, 131_072, 1 << 20]
+    for text in ("", "k", "8g", "-4k", "8.5k", "９k"):
+        with pytest.raises(UsageError, match="not understood"):
+            parse_length(text)
+
+
+@pytest.fixture
+def niah(
+    tiny_model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+    def call(*words: str) -> tuple[int, str, str]:
+        typed = ["eval", "niah", *words, "--model", str(tiny_model_path), "--threads", "1"]
+        monkeypatch.setattr(sys, "argv", ["localctx", *typed])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as done:
+            run(typed)
+        out, err = capfd.readouterr()
+        assert isinstance(done.value.code, int)
+        return done.value.code, out, err
+
+    return call
+
+
+def test_the_command(niah: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    prose = tmp_path / "own.md"
+    prose.write_text(
+        "".join(f"The {n} clouds drifted over the hill and nobody looked up.\n" for n in range(900))
+    )
+    words = ("--lengths", "3k", "--tasks", "multikey", "--questions", "4", "--max-tokens", "8", "--seed", "9")
+    more = ("--modes", "stream-lexical", "--haystack", str(prose))
+    code, out, err = niah(*words, *more, "--json")
+    shown = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (shown["seed"], shown["tasks"], shown["modes"]) == (9, ["multikey"], ["stream-lexical"])
+    assert shown["haystack"] == str(prose)
+    assert shown["command"].startswith("localctx eval niah --lengths 3k")
+    assert set(shown["model"]) == {"name", "fingerprint"}
+    code, out, err = niah(*words, *more, "--quiet")
+    assert (code, err) == (0, "")
+    assert "multikey" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--lengths", "8q"), "--lengths '8q'"),
+        (("--questions", "5"), "multiple of 4"),
+        (("--tasks", "needles"), "--tasks: unknown"),
+        (("--modes", "exct"), "did you mean 'exact'"),
+        (("--store", "off"), "needs a store"),
+        (("--strategy", "exact"), "--strategy is not for eval niah"),
+        (("--lora", "x"), "--lora is not available yet"),
+    ],
+)
+def test_errors_are_one_line(
+    niah: Callable[..., tuple[int, str, str]], words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = niah(*words, "--quiet")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_modes_follow_what_kv_rank_offers() -> None:
+    assert {"stream-lexical", "stream-landmarks", "stream-fused"} <= set(MODES)
