@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from localctx.engine.gguf import GGUFHeader
+    from localctx.engine.model_facts import KVShape
 
 __all__ = ["model_facts"]
 
@@ -14,9 +18,6 @@ def model_facts(spec: str) -> dict[str, Any]:
     Raises UsageError for an unknown name; a known model whose file is missing is described without it.
     """
     from localctx.engine.gguf import open_model as read_file
-    from localctx.engine.model_facts import kv_shape
-    from localctx.engine.model_facts import model_facts as file_facts
-    from localctx.engine.rope_scaling import own_scaling
     from localctx.errors import ModelError
     from localctx.registry import find_manifest, match, resolve
 
@@ -32,12 +33,91 @@ def model_facts(spec: str) -> dict[str, Any]:
     if path is not None:
         header = read_file(path)
         manifest = manifest or match(header.metadata)
-        info = file_facts(header)
-        own = {"plain_attention": kv_shape(header).is_plain, "own_rope_scaling": own_scaling(header)}
-        facts |= {"path": str(path), "file": {**asdict(info), **own}}
+        facts |= {"path": str(path), "file": _file_facts(header)}
     if manifest is not None:
         facts |= {"name": manifest.name, "manifest": _plain(asdict(manifest))}
     return facts
+
+
+def _file_facts(header: GGUFHeader) -> dict[str, Any]:
+    """What the header says, and what follows for context, cache, template and store."""
+    from localctx.engine.model_facts import kv_shape, model_facts, n_layer
+    from localctx.engine.rope_scaling import own_scaling
+
+    info, shape, key = model_facts(header), kv_shape(header), header.arch_key
+    heads = header.per_layer(key("attention.head_count"), n_layer(header))
+    return {
+        **asdict(info),
+        "files": [str(path) for path in header.paths],
+        "n_embd": header.integer(key("embedding_length")),
+        "n_head": max(heads, default=0),
+        "n_expert": header.integer(key("expert_count")),
+        "plain_attention": shape.is_plain,
+        "own_rope_scaling": own_scaling(header),
+        "rope": {**asdict(info.rope), **_rope_facts(header)},
+        "kv_bytes_per_token_by_type": _kv_bytes(shape),
+        "stored_bytes_per_token_by_codec": _stored_bytes(info.kv_bytes_per_token),
+        "template": _template_facts(header),
+        "store": _store_facts(header),
+    }
+
+
+def _rope_facts(header: GGUFHeader) -> dict[str, Any]:
+    """Beyond RopeInfo: the context before scaling (0: not said), rotated dimensions, factors in the file."""
+    key, names = header.arch_key, {tensor.name for tensor in header.tensors}
+    factors = [
+        name
+        for name in ("rope_freqs", "rope_factors_short", "rope_factors_long")
+        if f"{name}.weight" in names
+    ]
+    return {
+        "original_ctx": header.integer(key("rope.scaling.original_context_length")),
+        "n_rot": header.integer(key("rope.dimension_count")),
+        "factors": factors,
+    }
+
+
+def _kv_bytes(shape: KVShape) -> dict[str, int]:
+    """Bytes of keys and values of one token in all layers, for each type that llama.cpp's cache takes."""
+    from localctx.engine.ggml_types import CACHE_TYPES, row_bytes
+
+    elements = (*shape.k_elements, *shape.v_elements)
+    return {name: sum(row_bytes(name, n) for n in elements) for name in CACHE_TYPES}
+
+
+def _stored_bytes(f16_bytes: int) -> dict[str, int]:
+    """About what one token takes on disk in the block store."""
+    from localctx.session.announce import SHARE_OF_F16
+
+    return {codec: round(f16_bytes * share) for codec, share in SHARE_OF_F16.items()}
+
+
+def _template_facts(header: GGUFHeader) -> dict[str, Any]:
+    """Where the chat template comes from, and what is noticed when a system and a user turn are rendered."""
+    from localctx.engine.gguf import chat_template, missing_template
+    from localctx.engine.template import FOLDED, render_chat
+    from localctx.engine.thinking import detect
+    from localctx.values import Message
+
+    template, tags = chat_template(header), detect(chat_template(header))
+    turns = [Message("system", ("a",)), Message("user", ("b",))]
+    rendered = render_chat(template, turns, has_token=lambda token: True, missing=missing_template(header))
+    return {
+        "source": "none" if template is None else "file",
+        "system_role": "folded" if FOLDED in rendered.notices else "native",
+        "thinking": [tags.open, tags.close] if template and tags.close in template else [],
+        "notices": list(rendered.notices),
+    }
+
+
+def _store_facts(header: GGUFHeader) -> dict[str, Any]:
+    """Whether the block store can serve the model; a trial on first use has the last word."""
+    from localctx.engine.composable import kv_refusal
+    from localctx.engine.options import EngineOptions
+
+    refusal = kv_refusal(header, EngineOptions())
+    why = f"the model {refusal}" if refusal else "plain full attention; tried on first use, judged by verify"
+    return {"serves": refusal is None, "why": why}
 
 
 def _plain(value: Any) -> Any:

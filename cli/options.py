@@ -111,6 +111,10 @@ class RunOptions(AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
     store_limit: StoreLimit = None
+    lora: Annotated[
+        list[str] | None,
+        _option("--lora", metavar="FILE[:SCALE]", help="LoRA adapter over the model; repeatable."),
+    ] = None
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
     ] = None
@@ -154,23 +158,24 @@ class RunOptions(AttentionOptions, ReadOptions):
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """The given options as settings; --kv and --override-kv may be given several times, -ctk and -ctv are
-        two of the keys of --kv.
+        """The given options as settings; --kv, --lora and --override-kv may come several times, -ctk and -ctv
+        are two of the keys of --kv.
         """
         given = super().flags()
         types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
         kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
         if "" in (self.override_kv or ()):
             raise UsageError("--override-kv '' is not understood", "--override-kv KEY=TYPE:VALUE")
-        overrides = ",".join(self.override_kv) if self.override_kv else None
-        return {**given, "kv": ",".join(kv) or None, "override_kv": overrides}
+        if "" in (self.lora or ()):
+            raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
+        several = {"kv": kv, "lora": self.lora, "override_kv": self.override_kv}
+        return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
 
-    lora: Annotated[Text, _option("--lora", metavar="FILE[:SCALE]", help=_LATER)] = None
     backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
     split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = (
         None

@@ -98,6 +98,11 @@ class Reporter:
             for line in self._lines(event):
                 self._note(line)
 
+    def line(self, text: str) -> None:
+        """A line about the work."""
+        if not self._quiet:
+            self._note(text)
+
     def preview(self, overview: Overview, plan: str) -> None:
         """Show what a document is, and what will probably be done, before it is read whole."""
         if not self._quiet:
@@ -238,8 +243,13 @@ def print_finding(finding: Finding) -> None:
 def print_model(row: ListedModel) -> None:
     """One line of `models ls`."""
     about = row.manifest.title if row.manifest else "not known to localctx"
-    where = f"{format_bytes(row.size_bytes or 0)}  {row.path}" if row.path else "not installed"
-    print_line(f"{row.name:<22} {about}\n{'':<22} {where}")
+    where = "not installed"
+    if row.path:
+        where = f"{format_bytes(row.size_bytes or 0)}, {row.where}: {row.path}"
+    lines = [f"{row.name:<22} {about}", f"{'':<22} {where}"]
+    if row.problem:
+        lines.append(f"{'':<22} cannot be used: {row.problem}")
+    print_line("\n".join(lines))
 
 
 def print_facts(facts: dict[str, Any], indent: int = 0) -> None:

@@ -13,14 +13,20 @@ from localctx.errors import LocalctxError
 from localctx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from localctx.api import OpenDocument, open  # noqa: A004  (the public name is `localctx.open`)
+    from localctx.api import LoadedModel, OpenDocument, load_model, open  # noqa: A004  (the public name is `localctx.open`)
     from localctx.session.answer import Answer
 
-__all__ = ["Answer", "LocalctxError", "OpenDocument", "__version__", "open"]
+__all__ = ["Answer", "LoadedModel", "LocalctxError", "OpenDocument", "__version__", "load_model", "open"]
 
 __version__ = "0.1.0"
 
 __getattr__ = lazy_names(
     __name__,
-    {"Answer": "session.answer", "OpenDocument": "api", "open": "api"},
+    {
+        "Answer": "session.answer",
+        "LoadedModel": "api",
+        "OpenDocument": "api",
+        "load_model": "api",
+        "open": "api",
+    },
 )

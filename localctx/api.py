@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
     from localctx.session.events import Event
+    from localctx.session.indexed import Indexed
     from localctx.session.one_context import Held
     from localctx.values import Model, Progress
 
 __all__ = [
     "ChosenModel",
+    "LoadedModel",
     "OpenDocument",
     "choose_model",
     "closing_events",
+    "load_model",
     "open",
     "open_document_for",
     "open_model_for",
@@ -77,6 +80,7 @@ def choose_model(flags: Mapping[str, object], config: str | None = None) -> tupl
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
     """The chosen model under the run's settings: tokenizer now, weights with the first context."""
     from localctx.engine import EngineOptions, RopeOptions, open_model
+    from localctx.registry import resolve_adapters
 
     manifest = chosen.manifest
     options = EngineOptions(
@@ -92,6 +96,7 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         template_variables=dict(manifest.template.options) if manifest else None,
         thinking=_thinking(manifest) if manifest else None,
         retrieval_heads=manifest.kv.retrieval_heads if manifest else (),
+        adapters=resolve_adapters(settings.lora),
     )
     return open_model(chosen.path, options)
 
@@ -139,36 +144,75 @@ def _password(settings: Settings) -> str | None:
     return lines[0] if lines else ""
 
 
-class OpenDocument:
-    """A document with a model beside it. Close it, or use `with`."""
+class _Closed:
+    def close(self) -> None:
+        """Free what it holds."""
 
-    def __init__(self, document: Document, model: Model, settings: Settings) -> None:
-        self.document = document
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class OpenDocument(_Closed):
+    """Documents, asked together, with a model beside them. Close it, or use `with`."""
+
+    def __init__(
+        self, documents: Sequence[Document], model: Model, settings: Settings, *, owns_model: bool = True
+    ) -> None:
+        """owns_model: closing this closes the model too."""
+        self.documents = tuple(documents)
         self.model = model
         self.settings = settings
+        self._owns_model = owns_model
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
         self._held: Held | None = None
 
+    @property
+    def document(self) -> Document:
+        """The first document: its text, pages and sections."""
+        return self.documents[0]
+
     def summarize(self, length: str = "medium", focus: str | None = None) -> Answer:
-        """The document's points with their places. Raises what localctx.errors names."""
+        """The documents' points with their places. Raises what localctx.errors names."""
         from localctx.session.summarize import summarize
 
-        return _last(summarize([self.document], self.model, self.settings, length=length, focus=focus))
+        return _last(summarize(self.documents, self.model, self.settings, length=length, focus=focus))
 
     @overload
     def ask(self, question: str, *, stream: Literal[False] = False) -> Answer: ...
     @overload
     def ask(self, question: str, *, stream: Literal[True]) -> Iterator[str]: ...
     def ask(self, question: str, *, stream: bool = False) -> Answer | Iterator[str]:
-        """Answer a question from the document; with `stream`, the pieces of the answer as they come."""
+        """Answer a question from the documents; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
-        events = ask([self.document], self.model, question, self.settings, held=self._shared())
+        events = ask(self.documents, self.model, question, self.settings, held=self._shared())
         if not stream:
             return _last(events)
         texts = _texts(events)
         self._streams.add(texts)
         return texts
+
+    def index(self) -> Indexed:
+        """Prefill the documents into the store now; what was done. Raises UsageError without a store."""
+        from localctx.session.indexed import Indexed
+        from localctx.session.indexing import index_documents
+
+        self._end_streams()
+        held = self._shared()
+        if held is not None:
+            held.context.close()  # indexing opens its own
+        kept = held.kept if held is not None else None
+        with closing_events(index_documents(self.documents, self.model, self.settings, kept=kept)) as events:
+            return next(event for event in events if isinstance(event, Indexed))
+
+    def _end_streams(self) -> None:
+        for texts in list(self._streams):
+            texts.close()
 
     def _shared(self) -> Held | None:
         """What questions share: KV in the store, or in memory with --store off, and a context."""
@@ -181,35 +225,59 @@ class OpenDocument:
         return self._held
 
     def close(self) -> None:
-        """End streams that were not read to their end, and free the model and the document."""
-        for texts in list(self._streams):
-            texts.close()
+        """End streams that were not read to their end, and free what it opened."""
+        self._end_streams()
         if self._held is not None:
             self._held.close()
+        if self._owns_model:
+            self.model.close()
+        for document in self.documents:
+            document.close()
+
+
+class LoadedModel(_Closed):
+    """A model for one document after another: weights stay in memory. Close it, or use `with`."""
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.model = model
+        self.settings = settings
+
+    def open(self, *paths: str | Path) -> OpenDocument:
+        """The documents at `paths` with this model. Raises InputError for one that cannot be used."""
+        return OpenDocument(_documents(paths, self.settings), self.model, self.settings, owns_model=False)
+
+    def close(self) -> None:
+        """Free the weights; close the documents first."""
         self.model.close()
-        self.document.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
-def open(path: str | Path, *, model: str | None = None, **settings: object) -> OpenDocument:  # noqa: A001  # localctx.open is its name
-    """Open a document with a model (default: the embedded one) and any other setting by name.
+def load_model(model: str | None = None, **settings: object) -> LoadedModel:
+    """A model (default: the embedded one) and any other setting by name; its weights come with the first use.
 
-    Raises InputError for a document that cannot be used, ModelError for a model, UsageError for a setting.
+    Raises ModelError for a model, UsageError for a setting.
     """
     run_settings, chosen = choose_model({"model": model, **settings})
-    engine = open_model_for(run_settings, chosen)
+    return LoadedModel(open_model_for(run_settings, chosen), run_settings)
+
+
+def open(*paths: str | Path, model: str | None = None, **settings: object) -> OpenDocument:  # noqa: A001  # localctx.open is its name
+    """load_model() and its open() at once; closing the documents closes the model."""
+    loaded = load_model(model, **settings)
     try:
-        return OpenDocument(open_document_for(str(path), run_settings), engine, run_settings)
+        return OpenDocument(_documents(paths, loaded.settings), loaded.model, loaded.settings)
     except BaseException:
-        engine.close()
+        loaded.close()
         raise
+
+
+def _documents(paths: Sequence[str | Path], settings: Settings) -> list[Document]:
+    """All of them open, or none."""
+    if not paths:
+        raise UsageError("no document is named", "localctx.open(PATH, ...)")
+    with ExitStack() as opened:
+        documents = [opened.enter_context(open_document_for(str(path), settings)) for path in paths]
+        opened.pop_all()
+    return documents
 
 
 @contextmanager
@@ -227,10 +295,7 @@ def _last(events: Iterator[Event]) -> Answer:
     from localctx.session.events import Finished
 
     with closing_events(events):
-        for event in events:
-            if isinstance(event, Finished):
-                return event.answer
-    raise UsageError("the session ended without an answer")
+        return next(event.answer for event in events if isinstance(event, Finished))
 
 
 def _texts(events: Iterator[Event]) -> Generator[str, None, None]:

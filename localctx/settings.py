@@ -42,9 +42,9 @@ class Settings:
     "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
-    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · flash_attn: "auto", "on" or
-    "off" · override_kv: metadata of the model file that is replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*:
-    RoPE scaling, as the options of these names.
+    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · lora: LoRA adapters as
+    FILE[:SCALE],... · flash_attn: "auto", "on" or "off" · override_kv: metadata of the model file that is
+    replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names.
     """
 
     model: str = DEFAULT_MODEL
@@ -66,6 +66,7 @@ class Settings:
     offline: bool = False
     latency: float = 1.0
     kv: str = ""
+    lora: str = ""
     flash_attn: str = "auto"
     override_kv: str = ""
     rope_scaling: str | None = None

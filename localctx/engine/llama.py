@@ -27,6 +27,7 @@ from localctx.engine.llama_log import LoadLog, silence
 from localctx.engine.llama_vocab import LlamaVocab, adds_space
 from localctx.engine.load_options import check_options, n_gpu_layers
 from localctx.engine.loading import load_file
+from localctx.engine.lora import Adapters, with_adapters
 from localctx.engine.memory import available, format_bytes
 from localctx.engine.model_facts import kv_shape, model_facts
 from localctx.engine.model_kv import ModelKV
@@ -97,7 +98,7 @@ class LlamaModel:
 
     def __init__(self, header: GGUFHeader, options: EngineOptions) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
-        facts = model_facts(header)
+        facts = with_adapters(model_facts(header), header, options.adapters)
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
         self._header = header
         self._options = options
@@ -108,6 +109,7 @@ class LlamaModel:
         self._weights: int | None = None
         self._tried: set[str] = set()
         self._kv = ModelKV(header, options)
+        self.adapters = Adapters(options.adapters)
         self.buffers = HostBuffers(libggml)
         self.queries = QueryReader(lib, libggml, self, self._kv, header, self._prepare)
         self._lock = threading.Lock()
@@ -207,6 +209,7 @@ class LlamaModel:
         with self._lock:
             if self._weights is None:
                 self._weights = self._load(vocab_only=False)
+            self.adapters.load(lib, self._weights)
             try_options(lib, self, self.rope_for(sizes.n_ctx), self._tried)
         return notices
 

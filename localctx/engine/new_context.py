@@ -13,6 +13,7 @@ from localctx._native import AbortFlag, QueryCapture
 from localctx.engine.ggml_types import type_id
 from localctx.engine.limits import usable_cpus
 from localctx.engine.llama_log import LoadLog, logged
+from localctx.engine.lora import Adapters
 from localctx.engine.options import EngineOptions
 from localctx.engine.rope_scaling import PassedRope
 from localctx.errors import ModelError
@@ -56,6 +57,10 @@ class ModelHandle(Protocol):
     @property
     def n_batch(self) -> int:
         """Tokens of one step."""
+
+    @property
+    def adapters(self) -> Adapters:
+        """LoRA adapters that are loaded with it."""
 
     def rope_for(self, n_ctx: int) -> PassedRope:
         """What a context of that many tokens is told of rotation."""
@@ -129,6 +134,8 @@ def new_context(
             f"{model.info.name}: llama.cpp cannot make a context of {sizes.n_ctx:,} tokens: {log.error()}",
             "a smaller --ctx, or localctx doctor",
         )
+    with freed_on_error(lib.llama_free, handle):
+        model.adapters.apply(lib, handle)
     return handle, log
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from localctx.engine.thinking import ThinkingTags
 
-__all__ = ["EngineOptions", "RopeOptions"]
+__all__ = ["Adapter", "EngineOptions", "RopeOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter's file and how strongly it is applied."""
+
+    path: Path
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class EngineOptions:
     template, thinking: replace what the file says ·
     template_variables: passed to the template, such as enable_thinking ·
     retrieval_heads: "LAYER.HEAD" of query heads that are known to find what a question asks for ·
-    on_log: gets llama.cpp's own lines about loading.
+    adapters: LoRA, laid over the weights in this order · on_log: gets llama.cpp's own lines about loading.
     """
 
     name: str | None = None
@@ -61,4 +70,5 @@ class EngineOptions:
     template_variables: Mapping[str, Any] | None = None
     thinking: ThinkingTags | None = None
     retrieval_heads: tuple[str, ...] = ()
+    adapters: tuple[Adapter, ...] = ()
     on_log: Callable[[str], None] | None = None

@@ -36,6 +36,7 @@ class _Retyped:
         self._model = model
         self.info: ModelInfo = model.info
         self.vocab: LlamaVocab = model.vocab
+        self.adapters = model.adapters
         self._options = replace(model.options, type_k=kv_type, type_v=kv_type)
 
     @property

@@ -18,7 +18,7 @@ from localctx.engine.sandbox import DEADLINE_S, render_text
 from localctx.engine.sandbox_limits import NO_RETRY, TemplateError
 from localctx.values import Message
 
-__all__ = ["FALLBACK_MARKERS", "Part", "Rendered", "TemplateError", "render", "render_chat"]
+__all__ = ["FALLBACK_MARKERS", "FOLDED", "Part", "Rendered", "TemplateError", "render", "render_chat"]
 
 FALLBACK_MARKERS = ("<|im_start|>", "<|im_end|>")
 """Tokens that a vocabulary must have for the ChatML fallback."""

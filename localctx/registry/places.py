@@ -1,6 +1,6 @@
 """Where model files lie: the models folder of localctx, and the Hugging Face cache, which is only read.
 
-Returns paths; knows nothing of manifests or of what the files hold.
+Returns paths; knows nothing of manifests or of what the files hold. Other tools' folders are elsewhere.py's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,24 @@ from pathlib import Path
 import platformdirs
 
 from localctx.engine.gguf import resolve as resolve_shards
-from localctx.errors import UsageError
+from localctx.registry.repositories import is_projector, parse_hub_name
 
-__all__ = ["expand", "first_file", "ggufs_in", "hub_cache", "hub_files", "is_file", "models_dir"]
+__all__ = [
+    "all_files",
+    "expand",
+    "first_file",
+    "ggufs_in",
+    "ggufs_under",
+    "hub_cache",
+    "hub_files",
+    "hub_folder",
+    "is_file",
+    "models_dir",
+    "repo_files",
+]
 
 _SHARD = re.compile(r"-(\d{5})(?=-of-\d{5}\.gguf\Z)", re.IGNORECASE)
-_REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
-_PROJECTOR = re.compile(r"(?:^|[-_.])mmproj(?:[-_.]|$)", re.IGNORECASE)
+_PULLED = "hf"
 
 
 def models_dir(environ: Mapping[str, str] | None = None) -> Path:
@@ -49,15 +60,26 @@ def expand(path: str) -> Path:
         return Path(path)
 
 
+def hub_folder(repo: str, folder: Path) -> Path:
+    """Where files pulled from the repository lie in the models folder. Raises UsageError as hub_files()."""
+    parse_hub_name(repo)
+    return folder / _PULLED / repo
+
+
+def repo_files(repo: str, folder: Path, cache: Path) -> dict[str, Path]:
+    """GGUF files of `OWNER/REPO` that are here, by name inside the repository: pulled ones, then those of the
+    Hugging Face cache. Raises UsageError as hub_files().
+    """
+    return {**hub_files(repo, cache), **ggufs_under(hub_folder(repo, folder))}
+
+
 def hub_files(repo: str, cache: Path) -> dict[str, Path]:
     """GGUF files of `OWNER/REPO` in the cache, by name inside the repository; the main revision first.
 
     Raises UsageError when `repo` is no repository name, so that no other folder can be reached.
     """
-    parts = repo.split("/")
-    if len(parts) != 2 or not all(_REPO_PART.fullmatch(part) and ".." not in part for part in parts):
-        raise UsageError(f"not a repository name: {repo!r}", "write hf:OWNER/REPO, or hf:OWNER/REPO:FILE")
-    root = cache / f"models--{parts[0]}--{parts[1]}"
+    parse_hub_name(repo)
+    root = cache / f"models--{repo.replace('/', '--')}"
     snapshots = root / "snapshots"
     try:
         main = (root / "refs" / "main").read_text("ascii").strip()
@@ -69,10 +91,15 @@ def hub_files(repo: str, cache: Path) -> dict[str, Path]:
         return {}
     found: dict[str, Path] = {}
     for revision in sorted(revisions, key=lambda item: item.name != main):
-        for path in sorted(revision.rglob("*.gguf")):
-            if is_file(path):
-                found.setdefault(path.relative_to(revision).as_posix(), path)
+        found = {**ggufs_under(revision), **found}
     return found
+
+
+def ggufs_under(folder: Path) -> dict[str, Path]:
+    """GGUF files of a folder and those in it, by name inside it; what cannot be read holds none."""
+    paths = [Path(place) / name for place, _, names in os.walk(folder) for name in names]
+    found = sorted(path for path in paths if path.name.lower().endswith(".gguf") and is_file(path))
+    return {path.relative_to(folder).as_posix(): path for path in found}
 
 
 def ggufs_in(folder: Path) -> list[Path]:
@@ -86,7 +113,7 @@ def ggufs_in(folder: Path) -> list[Path]:
         return []
     found = []
     for path in entries:
-        if not path.name.lower().endswith(".gguf") or not is_file(path) or _PROJECTOR.search(path.stem):
+        if not path.name.lower().endswith(".gguf") or not is_file(path) or is_projector(path.name):
             continue
         shard = _SHARD.search(path.name)
         first = path.with_name(_SHARD.sub("-00001", path.name))
@@ -104,8 +131,10 @@ def is_file(path: Path) -> bool:
 
 
 def first_file(path: Path) -> Path:
-    """The file that llama.cpp is given: of a set of shards the first one.
+    """The file that llama.cpp is given: of a set of shards the first. Raises ModelError as all_files()."""
+    return all_files(path)[0]
 
-    Raises ModelError naming the shards that are missing.
-    """
-    return resolve_shards(path)[0]
+
+def all_files(path: Path) -> list[Path]:
+    """The files of a model, the first one first. Raises ModelError naming the shards that are missing."""
+    return resolve_shards(path)

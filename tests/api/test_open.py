@@ -28,7 +28,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def echo(path: Path) -> OpenDocument:
     """The document beside a model that says the code."""
     return OpenDocument(
-        open_document(path, cache_dir=None), EchoModel(reply=lambda _: "The vault code is 7734."), Settings()
+        [open_document(path, cache_dir=None)],
+        EchoModel(reply=lambda _: "The vault code is 7734."),
+        Settings(),
     )
 
 
@@ -81,3 +83,39 @@ def test_a_stream_that_is_left_ends_with_the_document(path: Path) -> None:
         stream = document.ask("What is the vault code?", stream=True)
         assert next(stream)
     assert list(stream) == []
+
+
+def test_one_model_serves_document_after_document(path: Path, tiny_model_path: Path) -> None:
+    other = path.with_name("b.txt")
+    other.write_text("The roof is red.\n")
+    with localctx.load_model(str(tiny_model_path), max_tokens=4, store="off") as model:
+        with model.open(path) as one:
+            assert one.ask("What is the code?").n_ctx > 0
+        with pytest.raises(ValueError, match="closed"):
+            one.document.read(0, 1)
+        with model.open(path, other) as both:
+            answer = both.ask("What is red?")
+            assert [row.source for row in answer.documents] == [str(path), str(other)]
+            assert [document.read(0, 8) for document in both.documents] == ["The vaul", "The roof"]
+        with pytest.raises(InputError, match="no such file"):
+            model.open(path, path.with_name("none.txt"))
+        with pytest.raises(UsageError, match="no document"):
+            model.open()
+
+
+def test_index_keeps_what_the_next_question_restores(path: Path, tiny_model_path: Path) -> None:
+    path.write_text(TEXT * 20)
+    settings = {"model": str(tiny_model_path), "max_tokens": 4, "store": str(path.parent / "store")}
+    with localctx.open(path, **settings) as document:
+        (row,) = document.index().documents
+    assert row.tokens_stored == row.tokens_total > 0
+    with localctx.open(path, **settings) as document:
+        answer = document.ask("What is the code?")
+    assert answer.tokens.restored >= row.tokens_total
+    with pytest.raises(UsageError), localctx.open(path, model=str(tiny_model_path), store="off") as document:
+        document.index()
+
+
+def test_open_wants_a_document(tiny_model_path: Path) -> None:
+    with pytest.raises(UsageError, match="no document"):
+        localctx.open(model=str(tiny_model_path))

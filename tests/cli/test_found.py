@@ -55,6 +55,7 @@ def test_empty_and_nul_values_are_refused(name: str, value: str) -> None:
 
 
 def test_an_empty_later_option_is_not_ignored(localctx: Run) -> None:
+    assert localctx("summarize", "x", "--schema", "").code == 2
     assert localctx("summarize", "x", "--lora", "").code == 2
 
 

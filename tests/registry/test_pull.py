@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localctx.errors import ModelError, NotYetAvailable, UsageError
+from localctx.errors import ModelError, UsageError
 from localctx.registry import Manifest, Wheel, find_manifest, pull, verify
 from localctx.registry.manifest import Pattern
 from localctx.registry.pull import unpack
@@ -131,9 +131,10 @@ def test_names_that_cannot_be_pulled(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as unknown:
         pull("smollm2-135", tmp_path)
     assert "did you mean 'smollm2-135m'" in unknown.value.message
-    with pytest.raises(NotYetAvailable) as known:
-        pull("qwen3-8b", tmp_path)
-    assert "Qwen/Qwen3-8B-GGUF" in known.value.hint
+    with pytest.raises(UsageError, match="family"):
+        pull("qwen3", tmp_path)
+    with pytest.raises(ModelError, match="hf:Qwen/Qwen3-8B-GGUF is not here and --offline"):
+        pull("qwen3-8b", tmp_path, offline=True)
 
 
 def test_a_model_without_a_hash_cannot_be_verified(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localctx.engine.gguf import open_model
-from localctx.errors import LocalctxError, ModelError, NotYetAvailable, UsageError
+from localctx.errors import LocalctxError, ModelError, UsageError
 from localctx.registry import list_models, models_dir, resolve
 from localctx.registry.places import hub_cache
 
@@ -69,8 +69,7 @@ def test_the_missing_embedded_model_names_the_command(folder: Path, cache: Path)
 def test_a_missing_known_model_says_where_to_get_it(folder: Path, cache: Path) -> None:
     error = refusal("qwen3-8b", folder, cache)
     assert isinstance(error, ModelError)
-    assert "Qwen/Qwen3-8B-GGUF" in error.hint
-    assert "--model PATH" in error.hint
+    assert "localctx models pull qwen3-8b" in error.hint
 
 
 def test_a_known_model_is_found_in_the_hub_cache(folder: Path, cache: Path) -> None:
@@ -204,9 +203,25 @@ def test_the_main_revision_of_the_hub_cache_comes_first(folder: Path, cache: Pat
 
 
 @pytest.mark.parametrize("spec", ["hf:a/b", "hf:a/b:m.gguf", "hf:a/b:Q4_K_M"])
-def test_what_is_not_in_the_hub_cache_is_not_yet_available(spec: str, folder: Path, cache: Path) -> None:
+def test_what_is_not_here_names_the_command_and_is_not_fetched(spec: str, folder: Path, cache: Path) -> None:
     snapshot(cache, "a/b")
-    assert isinstance(refusal(spec, folder, cache), NotYetAvailable)
+    error = refusal(spec, folder, cache)
+    assert isinstance(error, ModelError)
+    assert error.hint == f"run: localctx models pull {spec}"
+
+
+def test_what_was_pulled_comes_before_the_hub_cache(folder: Path, cache: Path) -> None:
+    snapshot(cache, "a/b", "m-Q8_0.gguf", "m-Q6_K.gguf")
+    pulled = put(folder / "hf" / "a" / "b" / "m-Q8_0.gguf")
+    assert resolve("hf:a/b:Q8_0", folder, cache).path == pulled
+    assert "several models here" in refusal("hf:a/b", folder, cache).message
+
+
+def test_a_missing_shard_of_a_repository_is_named(folder: Path, cache: Path) -> None:
+    put(folder / "hf" / "a" / "b" / "m-00002-of-00002.gguf")
+    error = refusal("hf:a/b:m-00002-of-00002.gguf", folder, cache)
+    assert isinstance(error, ModelError)
+    assert "m-00001-of-00002.gguf" in error.message
 
 
 def test_models_are_listed_with_what_is_installed(folder: Path, cache: Path) -> None:
