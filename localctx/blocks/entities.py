@@ -18,11 +18,12 @@ _IDENTIFIER = (
 _CAPITALISED = r"\p{Lu}\p{Ll}+(?:[’'\-]\p{L}+)*"
 _LINK = r"(?:[ \u00A0]|[ ]\p{Lu}\.[ ]|[ ]?&[ ]|[ ](?:of|the|de|du|la|von|van|der|di|da|del|y|et|und)[ ])"
 _MANY = rf"{_CAPITALISED}(?:{_LINK}{_CAPITALISED})+"
-_ONE_INSIDE = rf"(?<=[\p{{Ll}},;:)]\s){_CAPITALISED}"
+_INSIDE = r"(?<=[\p{Ll},;:)]\s)"
+_ONE_INSIDE = _INSIDE + _CAPITALISED
 _TITLE = r"《[^》\n]{1,80}》|『[^』\n]{1,80}』|[\p{Katakana}ー]{3,}"
 _EDGE = r"(?<![\p{L}\p{N}_])"
 _ANY = regex.compile(f"{_EDGE}(?:{_NUMBER}|{_IDENTIFIER}|{_MANY})|{_ONE_INSIDE}|{_TITLE}")
-_NOUNS_CAPITALISED = regex.compile(f"{_EDGE}(?:{_NUMBER}|{_IDENTIFIER}|{_MANY})|{_TITLE}")
+_NOUNS_CAPITALISED = regex.compile(f"{_EDGE}(?:{_NUMBER}|{_IDENTIFIER})|{_INSIDE}{_MANY}|{_TITLE}")
 _LATIN_TOO = regex.compile(rf"{_NUMBER}|{_TITLE}|[\p{{Latin}}][\p{{Latin}}\p{{N}}._\-]+")
 CAPITALISED_NOUNS = frozenset({"de", "lb", "nds", "gsw"})
 WITHOUT_CAPITALS = frozenset({"zh", "ja", "ko", "th", "ar", "he", "fa", "hi", "ta", "lo", "km", "my"})

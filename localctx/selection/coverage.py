@@ -1,8 +1,8 @@
 """Which sentences say most of what a text says: greedy coverage of its weighted words. Pure; knows no text.
 
-Submodular: a word that is covered already counts half each further time, so what repeats gains little (Lin
-and Bilmes, 2011). The text is taken in stretches of some thousand sentences with budgets by their tokens, and
-what earlier stretches cover counts in later ones: memory does not grow with the text.
+A word counts once, so what repeats gains nothing: a submodular objective (Lin and Bilmes, 2011).
+The text is taken in stretches of some thousand sentences with budgets by their tokens, and what earlier
+stretches cover counts in later ones: memory does not grow with the text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ __all__ = ["TERM_BUCKETS", "CoveredTerms", "cover", "term_weights"]
 
 TERM_BUCKETS = 1 << 18
 """Words are known by a hash of so many values."""
-DECAY = 0.5
-COST_EXPONENT = 0.7
-"""1 prefers short sentences, 0 long ones."""
+COST_EXPONENT = 1.0
+"""Power of a sentence's tokens that its gain is divided by: less prefers long ones, and covers less
+(measured: docs/truncate.md).
+"""
 
 
 SPARE = 256
@@ -38,7 +39,7 @@ class CoveredTerms:
 
     def add(self, terms: Sequence[int]) -> None:
         """Count a sentence in."""
-        self._left[terms] *= DECAY
+        self._left[terms] = 0
 
     def share(self) -> float:
         """Weight of the words that were said at least once, of all, in [0, 1]."""

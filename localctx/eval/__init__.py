@@ -1,0 +1,1 @@
+"""Measurements of quality, each beside its baselines."""
