@@ -143,8 +143,8 @@ class RunOptions(ReadOptions):
             "--kv",
             "--kv-overrides",
             metavar="KEY=VALUE,...",
-            help="Cache settings: policy window sinks block codec error_bound head_group budget refresh rank "
-            "lazy.",
+            help="Cache settings: policy window sinks block blocks codec error_bound head_group budget "
+            "refresh rank lazy.",
         ),
     ] = None
     latency: Annotated[

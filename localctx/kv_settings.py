@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from localctx.errors import NotYetAvailable, UsageError
 from localctx.kv import RUN_TOKENS, PrefillPolicy
+from localctx.values import BlockKind
 
 __all__ = ["CODEC_NAMES", "LATER_KEYS", "KVSettings", "Lazy", "parse_kv"]
 
@@ -34,7 +35,8 @@ class KVSettings:
 
     policy, window, sinks: what a token attends to while its document is prefilled (the last `window` tokens
     and, policy=window, the document's first `sinks`; multiples of 128) · block: tokens aimed at in a
-    passage · codec: how stored KV is encoded; None: int4, but f16 where a whole document is attended ·
+    passage · blocks: whether passages are cut by size alone or where the topic changes · codec: how stored KV
+    is encoded; None: int4, but f16 where a whole document is attended ·
     error_bound: largest absolute error of a stored value, others stay f16 · head_group: KV heads that share a
     scale · budget: most document tokens put before a question · refresh: share of the restored tokens that is
     evaluated again, in [0, 1]; None: by the latency target · lazy: whether only the spans a question needs
@@ -46,6 +48,7 @@ class KVSettings:
     window: int = 4096
     sinks: int = 0
     block: int = 128
+    blocks: BlockKind = "fixed"
     codec: str | None = None
     error_bound: float | None = None
     head_group: int = 1
@@ -167,6 +170,7 @@ _PARSERS: dict[str, Callable[[str, str], object]] = {
     "window": _whole(RUN_TOKENS, 1 << 24, RUN_TOKENS),
     "sinks": _whole(0, 1 << 20, RUN_TOKENS),
     "block": _whole(32, 1024),
+    "blocks": _one_of("fixed", "adaptive"),
     "codec": _one_of(*CODEC_NAMES),
     "error_bound": _error_bound,
     "head_group": _whole(1, 256),

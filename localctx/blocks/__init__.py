@@ -12,9 +12,11 @@ from localctx.blocks.entities import count_entities
 from localctx.blocks.seams import SeamDifference, seam_difference
 from localctx.blocks.segments import Segment, SpellingTokenizer
 from localctx.blocks.sentence_units import sentence_units
-from localctx.blocks.split import split
+from localctx.blocks.split import FIXED, BlockPolicy, split
 
 __all__ = [
+    "FIXED",
+    "BlockPolicy",
     "Rank",
     "SeamDifference",
     "Segment",

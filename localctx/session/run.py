@@ -128,8 +128,10 @@ def start(
     documents: Sequence[Document], model: Model, settings: Settings, listen: Listener, n_seq: int = 1
 ) -> Run:
     """A run over the documents. Raises UsageError or OutOfMemory for a context that cannot be."""
-    block_size = settings.cache.block
-    readings = [Reading(document, ordinal, block_size) for ordinal, document in enumerate(documents)]
+    cache = settings.cache
+    readings = [
+        Reading(document, ordinal, cache.block, cache.blocks) for ordinal, document in enumerate(documents)
+    ]
     limit = model.usable_n_ctx(settings.ctx, n_seq)
     return Run(
         readings, model, settings, listen, limit, time.perf_counter(), warnings=list(model.info.notices)

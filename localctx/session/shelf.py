@@ -88,7 +88,7 @@ class Shelf:
         document = reading.document
         facts = [
             self._tokenizer,
-            reading.block_size,
+            [reading.block_size, reading.blocks],
             document.language,
             [(page.number, page.start, page.end, page.label) for page in document.pages],
             [(part.level, part.title, part.start, part.end) for part in document.sections],

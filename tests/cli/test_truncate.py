@@ -98,3 +98,13 @@ def test_bad_usage(localctx: Run, words: list[str], file: Path, more: list[str],
 def test_a_file_without_text_is_refused(localctx: Run, words: list[str], tmp_path: Path) -> None:
     (tmp_path / "blank.txt").write_text(" \n")
     assert localctx("truncate", str(tmp_path / "blank.txt"), "--budget", "9", *words).code == 3
+
+
+@pytest.mark.model
+def test_chunk_cuts_adaptively_when_asked(localctx: Run, words: list[str]) -> None:
+    fixed = localctx("chunk", str(SAMPLE), "--json", *words).json
+    adaptive = localctx("chunk", str(SAMPLE), "--json", "--blocks", "adaptive", *words).json
+    assert adaptive["tokens_total"] == fixed["tokens_total"]
+    assert [block["end"] for block in adaptive["blocks"]] != [block["end"] for block in fixed["blocks"]]
+    wrong = localctx("chunk", str(SAMPLE), "--blocks", "adaptve", *words)
+    assert (wrong.code, "did you mean 'adaptive'?" in wrong.err) == (2, True)
