@@ -38,7 +38,8 @@ class KVSettings:
     passage · blocks: whether passages are cut by size alone or where the topic changes · codec: how stored KV
     is encoded; None: int4, but f16 where a whole document is attended ·
     error_bound: largest absolute error of a stored value, others stay f16 · head_group: KV heads that share a
-    scale · budget: most document tokens put before a question · refresh: share of the restored tokens that is
+    scale · budget: most document tokens put before a question, or
+    read for a summary · refresh: share of the restored tokens that is
     evaluated again, in [0, 1]; None: by the latency target · lazy: whether only the spans a question needs
     are prefilled · rank: whether passages are chosen by words, by the model's own retrieval heads over stored
     keys, or by both · streams: cache_type=streaming was given.

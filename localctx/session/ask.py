@@ -18,6 +18,7 @@ from localctx.session.answer import Answer, Support, TokenCounts
 from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
 from localctx.session.cache import opened_cache
 from localctx.session.citing import cite
+from localctx.session.condense_filling import condensed
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
@@ -99,7 +100,7 @@ def _answer(
     n_ctx = min(round_n_ctx(prepared.n_prompt + run.settings.max_tokens), run.limit)
     if choice.strategy != "stream":  # that one is told before it prefills
         yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
-        if unused := ",".join(run.settings.cache.only_for_stream):
+        if unused := ",".join(_unused(run, choice)):
             yield run.warn(
                 f"--kv {unused} is for stored KV (--strategy stream); this answer is {choice.strategy}"
             )
@@ -131,6 +132,16 @@ def _answer(
         warnings=tuple(dict.fromkeys(run.warnings)),
     )
     yield Finished(answer)
+
+
+def _unused(run: Run, choice: Choice) -> list[str]:
+    """Cache settings that this answer does not look at."""
+    is_budgeted = choice.strategy == "condense"
+    return [
+        text
+        for text in run.settings.cache.only_for_stream
+        if not (is_budgeted and text.startswith("budget="))
+    ]
 
 
 def _decode(
@@ -205,7 +216,8 @@ def _prepare(
             placed = yield from streamed(cache, index, question, run.limit - scaffold)
             n_prompt = placed.n_tokens + len(cache.frame.suffix)
             return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))
-        filling = yield from retrieved(run, index, question, run.limit - scaffold)
+        fill = condensed if choice.strategy == "condense" else retrieved
+        filling = yield from fill(run, index, question, run.limit - scaffold)
     made = request(filling)
     return _Prepared(choice, filling, len(made.prompt.tokens), made)
 

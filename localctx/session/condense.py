@@ -16,13 +16,16 @@ from localctx.errors import UsageError
 from localctx.selection.truncation import Shares, TextUnits, choose_units
 from localctx.session.condense_fit import Fitted, cut_to, fit
 from localctx.session.condense_scan import Scan, scan
-from localctx.session.condense_scores import Embed, rankings
+from localctx.session.condense_scores import Embed, Ranked, rankings
 from localctx.values import Section, TextSource, Tokenizer
 
-__all__ = ["Condensed", "CondensedCoverage", "check_request", "condense"]
+__all__ = ["Condensed", "CondensedCoverage", "Prepared", "check_request", "condense", "prepare"]
 
 SENTENCE_TOKENS = 128
 """A longer sentence is cut at a line or a word."""
+LEAST_SENTENCE = 16
+SEAMS_PER_TOKEN = 8
+"""Sentences whose tokens may add up to one more than those of the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +80,77 @@ def condense(
 
     A text that fits comes back as it is. Raises what check_request() does.
     """
-    check_request(budget_tokens, question)
+    prepared = prepare(
+        text, tokenize, budget_tokens, question=question, embed=embed, shares=shares, sections=sections,
+        language=language, span=span,
+    )  # fmt: skip
+    return prepared.within(budget_tokens)
+
+
+def prepare(
+    text: TextSource,
+    tokenize: Tokenizer,
+    most_tokens: int,
+    *,
+    question: str | None = None,
+    embed: Embed | None = None,
+    shares: Shares | None = None,
+    sections: Sequence[Section] = (),
+    language: str | None = None,
+    span: tuple[int, int] | None = None,
+) -> Prepared:
+    """The same in two steps: what is read and ranked here serves several budgets up to `most_tokens`."""
+    check_request(most_tokens, question)
     start, end = span or (0, text.n_code_points)
-    found = scan(text, tokenize, (start, end), min(SENTENCE_TOKENS, max(16, budget_tokens)), sections,
-                 question, language)  # fmt: skip
+    limit = min(SENTENCE_TOKENS, max(LEAST_SENTENCE, most_tokens))
+    found = scan(text, tokenize, (start, end), limit, sections, question, language)
+    ranked = Ranked((), 0.0)
     units = found.units
-    if found.is_exact and units.total_tokens <= budget_tokens + len(units) // 8:
-        whole = text.read(start, end)
-        n_tokens = len(tokenize(whole, start == 0))
-        if n_tokens <= budget_tokens:
-            every = np.arange(len(units), dtype=np.int64)
-            return _condensed(found, Fitted(whole, n_tokens, ((start, end),), every), sections, 0.0)
-    ranked = rankings(text, found, question, embed, budget_tokens)
-    chosen_shares = shares or Shares()
+    if not found.is_exact or units.total_tokens + len(units) // SEAMS_PER_TOKEN > most_tokens:
+        ranked = rankings(text, found, question, embed, most_tokens)
+    return Prepared(text, tokenize, (start, end), found, ranked, shares or Shares(), sections)
 
-    def choose(room: int) -> NDArray[np.int64]:
-        return choose_units(units, ranked.orders, room, chosen_shares)
 
-    fitted = fit(text, tokenize, units, choose, budget_tokens)
-    if not fitted.spans and len(units):
-        best = next((int(order[0]) for order in ranked.orders if len(order)), 0)
-        fitted = cut_to(text, tokenize, units, best, budget_tokens)
-    return _condensed(found, fitted, sections, ranked.embedded)
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A text whose sentences are known and ranked."""
+
+    text: TextSource
+    tokenize: Tokenizer
+    span: tuple[int, int]
+    found: Scan
+    ranked: Ranked
+    shares: Shares
+    sections: Sequence[Section]
+
+    def within(self, budget_tokens: int) -> Condensed:
+        """At most so many tokens, and no more than it was prepared for."""
+        units, orders = self.found.units, self.ranked.orders
+        whole = self._whole(budget_tokens)
+        if whole is not None:
+            return _condensed(self.found, whole, self.sections, 0.0)
+
+        def choose(room: int) -> NDArray[np.int64]:
+            return choose_units(units, orders, room, self.shares)
+
+        fitted = fit(self.text, self.tokenize, units, choose, budget_tokens)
+        if not fitted.spans and len(units):
+            best = next((int(order[0]) for order in orders if len(order)), 0)
+            fitted = cut_to(self.text, self.tokenize, units, best, budget_tokens)
+        return _condensed(self.found, fitted, self.sections, self.ranked.embedded)
+
+    def _whole(self, budget_tokens: int) -> Fitted | None:
+        """All of the text, if it fits."""
+        units, (start, end) = self.found.units, self.span
+        if not self.found.is_exact or units.total_tokens > budget_tokens + len(units) // SEAMS_PER_TOKEN:
+            return None
+        whole = self.text.read(start, end)
+        n_tokens = len(self.tokenize(whole, start == 0))
+        if n_tokens > budget_tokens:
+            return None
+        return Fitted(
+            whole, n_tokens, (self.span,) if end > start else (), np.arange(len(units), dtype=np.int64)
+        )
 
 
 def check_request(budget_tokens: int, question: str | None) -> None:
