@@ -1,0 +1,1 @@
+"""Evaluations with generated questions on long documents, every mode beside its bound. A leaf."""
