@@ -150,6 +150,12 @@ class RunOptions(ReadOptions):
     latency: Annotated[
         float | None, _option("--latency", metavar="SECONDS", help="Target for the first token of an answer.")
     ] = None
+    embedder: Annotated[
+        Text,
+        _option(
+            "--embedder", metavar="NAME|PATH|off", help="Embedding model that passages are found by, as GGUF."
+        ),
+    ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:

@@ -19,7 +19,11 @@ __all__ = ["CODEC_NAMES", "LATER_KEYS", "KVSettings", "Lazy", "parse_kv"]
 
 Lazy: TypeAlias = Literal["auto", "on", "off"]
 PolicyName: TypeAlias = Literal["exact", "window", "independent"]
-RankName: TypeAlias = Literal["lexical", "landmarks", "fused"]
+
+SELECTORS = ("lexical", "dense", "landmarks")
+SECOND_LOOKS = ("maxsim", "mmr", "head", "tail")
+FUSED = ("lexical", "dense", "maxsim")
+"""What `rank=fused` stands for."""
 
 CODEC_NAMES = ("f16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int3", "int2")
 LATER_KEYS = (
@@ -41,8 +45,10 @@ class KVSettings:
     scale · budget: most document tokens put before a question, or
     read for a summary · refresh: share of the restored tokens that is
     evaluated again, in [0, 1]; None: by the latency target · lazy: whether only the spans a question needs
-    are prefilled · rank: whether passages are chosen by words, by the model's own retrieval heads over stored
-    keys, or by both · streams: cache_type=streaming was given.
+    are prefilled · rank: what chooses passages: words, an embedder's vectors, the model's own retrieval heads
+    over stored keys, or several of them; then what looks at the best again: maxsim, token by token,
+    mmr for variety, head and tail, which always put the first and the last passage in ·
+    streams: cache_type=streaming was given.
     """
 
     policy: PolicyName = "window"
@@ -56,7 +62,7 @@ class KVSettings:
     budget: int | None = None
     refresh: float | None = None
     lazy: Lazy = "auto"
-    rank: RankName = "lexical"
+    rank: tuple[str, ...] = FUSED
     streams: bool = False
 
     @property
@@ -69,7 +75,7 @@ class KVSettings:
         """Settings other than the default that only the strategy `stream` looks at, as they are typed."""
         typed = {
             f"lazy={self.lazy}": self.lazy != "auto",
-            f"rank={self.rank}": self.rank != "lexical",
+            f"rank={'+'.join(self.rank)}": "landmarks" in self.rank,
             f"refresh={self.refresh or 0:.0%}": self.refresh is not None,
             f"budget={self.budget}": self.budget is not None,
         }
@@ -141,6 +147,24 @@ def _whole(low: int, high: int, step: int = 1) -> Callable[[str, str], int]:
     return parse
 
 
+def _rank(key: str, value: str) -> tuple[str, ...]:
+    names = value.lower().replace("fused", "+".join(FUSED)).split("+")
+    known = (*SELECTORS, *SECOND_LOOKS)
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, (*known, "fused"), n=1)
+            raise UsageError(
+                f"--kv {key}={value} is not understood" + (f"; did you mean {close[0]!r}?" if close else ""),
+                f"fused, or some of {', '.join(known)} joined by +",
+            )
+    if not set(names) & set(SELECTORS):
+        raise UsageError(
+            f"--kv {key}={value} looks at what others found, so it needs another",
+            f"{key}=fused+{value}",
+        )
+    return tuple(name for name in known if name in names)
+
+
 def _error_bound(key: str, value: str) -> float | None:
     if value.lower() == "none":
         return None
@@ -178,6 +202,6 @@ _PARSERS: dict[str, Callable[[str, str], object]] = {
     "budget": _whole(32, 1 << 24),
     "refresh": _refresh,
     "lazy": _one_of("auto", "on", "off"),
-    "rank": _one_of("lexical", "landmarks", "fused"),
+    "rank": _rank,
 }
 _KNOWN = ", ".join([*_PARSERS, "cache_type"])

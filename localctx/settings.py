@@ -20,11 +20,20 @@ from localctx.kv_settings import KVSettings, parse_kv
 from localctx.private_files import default_root
 from localctx.small_text import read_small_text, reason_of
 
-__all__ = ["CONFIG_FILE", "DEFAULT_MODEL", "STRATEGIES", "Settings", "load_settings", "nearest"]
+__all__ = [
+    "CONFIG_FILE",
+    "DEFAULT_EMBEDDER",
+    "DEFAULT_MODEL",
+    "STRATEGIES",
+    "Settings",
+    "load_settings",
+    "nearest",
+]
 
 CONFIG_FILE = "localctx.toml"
 DEFAULT_MODEL = "smollm2-135m"
 """The embedded model."""
+DEFAULT_EMBEDDER = "all-minilm-l6-v2"
 ENVIRONMENT_PREFIX = "LOCALCTX_"
 OTHER_VARIABLES = ("LOCALCTX_DEBUG", "LOCALCTX_MODELS_DIR")
 """Variables of this prefix that are no settings of a run."""
@@ -39,7 +48,8 @@ class Settings:
     "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
-    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings).
+    of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · embedder: name or path of
+    the model whose vectors find passages in other words than the question's, or "off".
     """
 
     model: str = DEFAULT_MODEL
@@ -61,6 +71,7 @@ class Settings:
     offline: bool = False
     latency: float = 1.0
     kv: str = ""
+    embedder: str = DEFAULT_EMBEDDER
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -104,7 +115,7 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
-    for name in ("model", "store", "password_file", "encoding"):
+    for name in ("model", "store", "password_file", "encoding", "embedder"):
         value = getattr(settings, name)
         if value is not None and (not value or "\0" in value):
             raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")

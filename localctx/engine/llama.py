@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from localctx.engine.chat import Chat
 from localctx.engine.devices import Device, build_facts, devices
@@ -45,15 +45,16 @@ import llama_cpp
 import llama_cpp.llama_cpp as lib
 from llama_cpp._ggml import libggml
 
-__all__ = ["LlamaModel", "build_info", "find_devices", "open_model"]
+__all__ = ["LlamaModel", "build_info", "find_devices", "library", "open_model"]
 
 _N_BATCH_CPU, _N_BATCH_GPU = 512, 1024
 
 
 @cache
-def _start_library() -> None:
-    """Initialise the backends once."""
+def library() -> Any:
+    """llama_cpp, its backends initialised: for the modules that are handed it."""
     lib.llama_backend_init()
+    return lib
 
 
 silence(lib)  # importing llama_cpp installs a Python callback
@@ -61,13 +62,13 @@ silence(lib)  # importing llama_cpp installs a Python callback
 
 def find_devices() -> list[Device]:
     """The devices that this build can compute on."""
-    _start_library()
+    library()
     return devices(libggml)
 
 
 def build_info() -> dict[str, object]:
     """Version, CPU features, backends and GPUs of the installed llama.cpp, as JSON values."""
-    _start_library()
+    library()
     return {
         "llama_cpp_python": llama_cpp.__version__,
         "n_threads": usable_cpus(),
@@ -83,7 +84,7 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
     options = options or EngineOptions()
     header = open_header(path)
     check_options(lib, options, find_devices)
-    _start_library()
+    library()
     return LlamaModel(header, options)
 
 

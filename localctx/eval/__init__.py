@@ -1,1 +1,1 @@
-"""Measurements of quality, each beside its baselines."""
+"""Evaluations with generated questions on long documents, every mode beside its bound. A leaf."""

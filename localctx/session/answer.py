@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -45,7 +46,10 @@ class DocumentCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered, from what, and how. `text` is the answer alone, without notices."""
+    """What was answered, from what, and how. `text` is the answer alone, without notices.
+
+    selection: how its passages were chosen; None where the documents were attended whole.
+    """
 
     command: Literal["ask", "summarize"]
     text: str
@@ -61,6 +65,7 @@ class Answer:
     tokens: TokenCounts = field(default_factory=TokenCounts)
     timings: Timings = field(default_factory=Timings)
     warnings: tuple[str, ...] = ()
+    selection: Mapping[str, object] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.answer/1` (docs/cli.md)."""
@@ -90,6 +95,8 @@ class Answer:
             value["documents"] = [
                 {"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents
             ]
+        if self.selection is not None:
+            value["selection"] = dict(self.selection)
         return value
 
 

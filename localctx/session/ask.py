@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from localctx.document import Document
+from localctx.engine.embedder import EmbedderFile
 from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
 from localctx.selection import Passage as Candidate
@@ -49,10 +50,12 @@ def ask(
     listen: Listener = ignore_progress,
     *,
     kept: Kept | None = None,
+    embedder: EmbedderFile | str | None = None,
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
-    `kept`: runs of earlier questions, which stay open; default: the store of the settings, for this question.
+    `kept`: runs of earlier questions, which stay open; default: the store of the settings, for this question
+    · `embedder`: finds passages in other words than the question's; or why there is none.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
@@ -60,6 +63,7 @@ def ask(
         raise UsageError("the question is empty", "-q 'What does the document say about …?'")
     check_strategy(settings.strategy, "ask")
     run = start(documents, model, settings, listen)
+    run.embedder = embedder
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
@@ -130,6 +134,7 @@ def _answer(
         tokens=TokenCounts(run.n_evaluated, run.n_restored, run.n_generated),
         timings=run.timings,
         warnings=tuple(dict.fromkeys(run.warnings)),
+        selection=run.selection,
     )
     yield Finished(answer)
 
