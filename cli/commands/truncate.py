@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TruncateOptions(ReadOptions):
+    """What is read, by whose tokens, and what compares meaning."""
+
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder", metavar="NAME|PATH|off", help="Embedding model that compares meaning, as GGUF."
+        ),
+    ] = None
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the app."""
     app.command("truncate")(with_options(truncate))
@@ -25,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 def truncate(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file; - is standard input.")],
-    read: ReadOptions,
+    read: TruncateOptions,
     later: LaterOptions,
     output: QuietOptions,
     budget: Annotated[
@@ -48,9 +61,10 @@ def truncate(
     pages: Pages = None,
 ) -> None:
     """Shorten a text to a token budget: whole sentences, in order, never over; loads no weights."""
-    from localctx.api import choose_model, open_document_for, open_model_for
+    from localctx.api import choose_model, open_document_for, open_model_for, opened_embedder
     from localctx.selection.truncation import Shares
     from localctx.session.condense import check_request, condense
+    from localctx.session.condense_embedding import embed_for
     from localctx.session.opening import tokenizer_of
 
     from ..documents import page_range
@@ -63,21 +77,26 @@ def truncate(
     with (
         closing(open_model_for(settings, chosen)) as model,
         open_document_for(file, settings, page_range(pages)) as document,
+        opened_embedder(settings) if question is not None else nullcontext() as embedding,
     ):
-        warnings = [] if output.quiet else list(document.warnings)
-        for warning in warnings:
+        embed = embed_for(embedding, question, document.language) if question is not None else None
+        warnings = list(document.warnings)
+        if isinstance(embed, str):
+            warnings.append(f"chosen by words alone: {embed}")
+        for warning in [] if output.quiet else warnings:
             note(f"warning: {warning}")
         result = condense(
             document.text,
             tokenizer_of(model),
             budget,
             question=question,
+            embed=None if isinstance(embed, str) else embed,
             shares=shares,
             sections=document.sections,
             language=document.language,
         )
         if output.json:
-            print_json(_facts(document, result, budget, question))
+            print_json({**_facts(document, result, budget, question), "warnings": warnings})
             return
         write(result.text + ("\n" if sys.stdout.isatty() and result.text else ""))
         if not output.quiet:
@@ -101,7 +120,6 @@ def _facts(document: Document, result: Condensed, budget: int, question: str | N
         "tokens": result.n_tokens,
         "spans": [_span(document, start, end) for start, end in result.spans],
         "coverage": coverage,
-        "warnings": list(document.warnings),
     }
 
 

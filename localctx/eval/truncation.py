@@ -1,6 +1,6 @@
 """Truncation beside its baselines: does the sentence that answers survive, how much of the text is covered?
 
-    python -m localctx.eval.truncation [FILE] [--tokens 50000] [--share 0.1] [--json]
+    python -m localctx.eval.truncation [FILE] [--tokens 50000] [--share 0.1] [--embedder NAME|GGUF] [--json]
 
 Fifty facts are planted in a text at places drawn by a seed; each is asked about in its own words and in words
 of which it holds none. Kept means: the whole sentence is in what is left. The baselines keep as many tokens:
@@ -13,7 +13,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.api import choose_model, open_document_for, open_model_for
+from localctx.api import choose_model, open_document_for, open_model_for, opened_embedder
 from localctx.bench.inputs import built_in_text
 from localctx.index.terms import content_words, stem
 from localctx.selection import sentences
@@ -33,19 +33,16 @@ from localctx.verify.probes import KINDS, PROBES, Probe
 
 __all__ = ["FACTS", "Report", "Row", "StringText", "baselines", "measure", "plant", "render"]
 
-MORE = (
-    Probe(
-        "The beekeeper paid her taxes in wax candles.",
-        "In what did the beekeeper pay her taxes?",
-        "How was the treasury satisfied by the woman with the hives?",
-    ),
-    Probe(
-        "Smoke signals warned the fort of the cavalry.",
-        "What warned the fort of the cavalry?",
-        "How did the garrison learn that riders were approaching?",
-    ),
-)
-FACTS = (*PROBES, *MORE)
+_MORE = """
+The beekeeper paid her taxes in wax candles.
+In what did the beekeeper pay her taxes?
+How was the treasury satisfied by the woman with the hives?
+
+Smoke signals warned the fort of the cavalry.
+What warned the fort of the cavalry?
+How did the garrison learn that riders were approaching?
+"""
+FACTS = (*PROBES, *(Probe(*row.split("\n")) for row in _MORE.strip().split("\n\n")))
 """No question of the second kind shares a content word with its fact; a test proves it."""
 CURRENT = "condense, words"
 MEANING = "condense, words and meaning"
@@ -114,9 +111,6 @@ def plant(text: str, facts: Sequence[Probe], seed: int) -> str:
     )
 
 
-# --- the baselines ----------------------------------------------------------------------------------
-
-
 def baselines(text: str, tokenize: Tokenizer, budget: int) -> dict[str, str]:
     """What the usual ways of cutting leave, whole sentences of at most `budget` tokens."""
     found = sentences(text)
@@ -143,9 +137,6 @@ def baselines(text: str, tokenize: Tokenizer, budget: int) -> dict[str, str]:
     return {name: "\n".join(found[place].text for place in sorted(chosen)) for name, chosen in ways.items()}
 
 
-# --- the measurement --------------------------------------------------------------------------------
-
-
 def measure(
     text: str,
     tokenize: Tokenizer,
@@ -153,7 +144,6 @@ def measure(
     embed: Embed | None = None,
     seed: int = 0,
     facts: Sequence[Probe] = FACTS,
-    tell: Callable[[str], None] = lambda line: None,
 ) -> Report:
     """Plant, cut in every way, count."""
     planted = plant(text, facts, seed)
@@ -163,14 +153,10 @@ def measure(
     look = _Look(planted, counted, budget, embed, facts)
     rows = []
     for name, left in baselines(planted, counted, budget).items():
-        rows.append(
-            look.row(name, left, {kind: look.n_kept(left) for kind in KINDS}, len(tokenize(left, True)))
-        )
-        tell(name)
+        rows.append(look.row(name, left, dict.fromkeys(KINDS, look.n_kept(left)), len(tokenize(left, True))))
     for name, embedder in ((CURRENT, None), (MEANING, embed)):
         if name == CURRENT or embed is not None:
             rows.append(look.condensed(name, embedder))
-            tell(name)
     return Report(n_tokens, budget, len(facts), seed, tuple(rows))
 
 
@@ -251,9 +237,6 @@ def _holds(left: str, sentence: str) -> bool:
     return sentence in left or " ".join(sentence.split()) in " ".join(left.split())
 
 
-# --- the command ------------------------------------------------------------------------------------
-
-
 def render(report: Report) -> str:
     """The report as a table in Markdown."""
     n = report.n_facts
@@ -291,10 +274,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--share", type=float, default=0.1, help="of the tokens that are to be left")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", help="whose tokenizer counts; default: the embedded one")
+    parser.add_argument("--embedder", help="name or GGUF file; off: by words alone")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     with ExitStack() as stack:
-        settings, chosen = choose_model({"model": asked.model})
+        settings, chosen = choose_model({"model": asked.model, "embedder": asked.embedder})
         model = stack.enter_context(closing(open_model_for(settings, chosen)))
         if asked.file:
             document = stack.enter_context(open_document_for(asked.file, settings))
@@ -302,7 +286,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             text = built_in_text()
         beginning = _beginning(text, model.tokenize, asked.tokens)
-        report = measure(beginning, model.tokenize, asked.share, seed=asked.seed)
+        file = stack.enter_context(opened_embedder(settings))
+        if isinstance(file, str):
+            sys.stderr.write(f"by words alone: {file}\n")
+        embed = None if file is None or isinstance(file, str) else file.open().vectors
+        report = measure(beginning, model.tokenize, asked.share, embed, asked.seed)
     sys.stdout.write((json.dumps(asdict(report)) if asked.json else render(report)) + "\n")
 
 

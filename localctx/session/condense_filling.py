@@ -12,6 +12,7 @@ from localctx.errors import UsageError
 from localctx.index import LexicalIndex
 from localctx.selection import header_line
 from localctx.session.condense import Condensed, prepare
+from localctx.session.condense_embedding import embed_for
 from localctx.session.events import Event
 from localctx.session.filling import Filling
 from localctx.session.opening import tokenizer_of
@@ -32,16 +33,21 @@ def condensed(run: Run, index: LexicalIndex, question: str, room: int) -> Genera
     Raises UsageError where `room`, in tokens, is too little. The index is of passages, so it is not asked.
     """
     wanted = min(room, run.settings.cache.budget or CONDENSED_TOKENS)
+    languages = [reading.document.language for reading in run.readings]
+    embeds = [embed_for(run.embedder, question, language) for language in languages]
+    for reason in dict.fromkeys(embed for embed in embeds if isinstance(embed, str)):
+        yield run.warn(f"sentences are chosen by words alone: {reason}")
     prepared = [
         prepare(
             reading.document.text,
             tokenizer_of(run.model),
             wanted,
             question=question,
+            embed=None if isinstance(embed, str) else embed,
             sections=reading.document.sections,
             language=reading.document.language,
         )
-        for reading in run.readings
+        for reading, embed in zip(run.readings, embeds, strict=True)
     ]
     budget = wanted
     for _ in range(MOST_ROUNDS):

@@ -37,7 +37,8 @@ def file(tmp_path: Path) -> Path:
 def test_stdout_is_the_text_and_stderr_says_what_was_kept(
     localctx: Run, words: list[str], file: Path, smollm2_path: Path
 ) -> None:
-    result = localctx("truncate", str(file), "--budget", "50", "-q", "What does the lighthouse burn?", *words)
+    asked = ["-q", "What does the lighthouse burn?", "--embedder", "off"]
+    result = localctx("truncate", str(file), "--budget", "50", *asked, *words)
     assert result.code == 0
     assert FACT in result.out
     with open_model(smollm2_path) as model:
@@ -108,3 +109,18 @@ def test_chunk_cuts_adaptively_when_asked(localctx: Run, words: list[str]) -> No
     assert [block["end"] for block in adaptive["blocks"]] != [block["end"] for block in fixed["blocks"]]
     wrong = localctx("chunk", str(SAMPLE), "--blocks", "adaptve", *words)
     assert (wrong.code, "did you mean 'adaptive'?" in wrong.err) == (2, True)
+
+
+@pytest.mark.model
+def test_without_an_embedder_words_decide_and_a_warning_says_so(
+    localctx: Run, words: list[str], file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LOCALCTX_MODELS_DIR", str(tmp_path))
+    asked = ["truncate", str(file), "--budget", "50", "-q", "What does the lighthouse burn?", *words]
+    value = localctx(*asked, "--json").json
+    assert "chosen by words alone" in value["warnings"][-1]
+    assert value["coverage"]["embedded"] == 0
+    off = localctx(*asked, "--embedder", "off")
+    assert "words alone" not in off.err
+    assert off.out == value["text"]
+    assert localctx(*asked, "--embedder", "/nowhere.gguf").code == 1
