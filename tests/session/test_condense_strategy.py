@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
+from engine.tiny_bert import write_tiny_bert
 from session.conftest import answer_of, of_kind
 
 from localctx.document import Document
 from localctx.engine import EchoModel
+from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
 from localctx.session.ask import ask
+from localctx.session.condense_embedding import embed_for
 from localctx.session.events import Planned
 from localctx.session.summarize import summarize
 from localctx.settings import Settings
@@ -99,3 +104,40 @@ def test_a_budget_above_the_document_changes_nothing(open_text: Callable[..., Do
     settings = Settings(strategy="map-reduce", kv="budget=10000000")
     answer = answer_of(list(summarize([open_text(LONG)], model, settings)))
     assert answer.coverage.tokens_dropped == 0
+
+
+# --- meaning --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def embedder(tmp_path: Path) -> Iterator[EmbedderFile]:
+    path = tmp_path / "tiny.gguf"
+    write_tiny_bert(path)
+    with EmbedderFile(path, "tiny", ("en",), "query: ", "passage: ") as file:
+        yield file
+
+
+def test_question_and_passages_have_their_own_prefixes(embedder: EmbedderFile) -> None:
+    embed = embed_for(embedder, QUESTION, "en")
+    assert callable(embed)
+    found = embed([QUESTION, FACT])
+    right = embedder.open().vectors([f"query: {QUESTION}", f"passage: {FACT}"])
+    np.testing.assert_allclose(found, right, atol=1e-5)
+
+
+def test_an_embedder_of_another_language_is_told_and_not_asked(embedder: EmbedderFile) -> None:
+    for question, language in (("Wer hat das Silberbergwerk von Quarz eröffnet?", "en"), (QUESTION, "de")):
+        assert "'de'" in str(embed_for(embedder, question, language))
+    assert embed_for("not installed", QUESTION, "en") == "not installed"
+    assert embed_for(None, QUESTION, "en") is None
+
+
+def test_the_strategy_takes_the_embedder_and_warns_without(
+    open_text: Callable[..., Document], embedder: EmbedderFile
+) -> None:
+    model = Listening(lambda prompt: "Anna Feld opened it in 1742.")
+    settings = Settings(strategy="condense", kv="budget=300")
+    with_it = answer_of(list(ask([open_text(LONG)], model, QUESTION, settings, embedder=embedder)))
+    assert not any("words alone" in warning for warning in with_it.warnings)
+    without = answer_of(list(ask([open_text(LONG)], model, QUESTION, settings, embedder="not installed")))
+    assert "sentences are chosen by words alone: not installed" in without.warnings
