@@ -3,8 +3,8 @@
     python -m localctx.eval.boundaries [PAIRS.jsonl] [--tokens 128] [--seed 0] [--json]
 
 Without a file: stretches of two to five paragraphs from Python's documentation, each on another topic than
-the one before, without headings. PAIRS.jsonl has a "question" and an "answer" a line: the answers one after the
-other are the text, and each question is searched for in its blocks by words.
+the one before, without headings. PAIRS.jsonl has a "question" and an "answer" a line: the answers one after
+the other are the text, and each question is searched for in its blocks by words.
 """
 
 from __future__ import annotations
