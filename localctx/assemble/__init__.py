@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from localctx.assemble.apply import RunOf, apply, parts_of
+from localctx.assemble.apply import RunOf, apply, n_sweeps_of, parts_of
 from localctx.assemble.layout import (
     Budget,
     Layout,
@@ -28,6 +28,7 @@ __all__ = [
     "Stretch",
     "apply",
     "lay_out",
+    "n_sweeps_of",
     "parts_of",
     "pick_refresh",
 ]

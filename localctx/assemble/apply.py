@@ -9,7 +9,10 @@ from localctx.assemble.layout import Layout, Stretch
 from localctx.kv import KVContext, KVPart, KVSource
 from localctx.values import Progress
 
-__all__ = ["RunOf", "apply", "parts_of"]
+__all__ = ["RunOf", "apply", "n_sweeps_of", "parts_of"]
+
+N_SWEEPS = 2
+"""Measured on header lines: after one, a quarter of the answers is lost."""
 
 RunOf: TypeAlias = Callable[[int | None, int], tuple[KVSource, int]]
 """(document, token of its stream) → the run that holds it, and its row there; document None is the prefix."""
@@ -25,12 +28,19 @@ def apply(
     """Put the layout's restored tokens and the `fresh` ones into the context, evaluating all others in place.
 
     `fresh`: KV of tokens that the layout wants evaluated, computed earlier behind just what stands before
-    them. A generate() whose prompt begins with the layout's tokens evaluates only the rest, in batches of its
-    own: from equal KV it says the same. Returns the number of tokens evaluated here. Raises what run_of and
-    the context raise.
+    them: all of it or none where n_sweeps_of() is not 0. A generate() whose prompt begins with the layout's
+    tokens evaluates only the rest, in batches of its own: from equal KV it says the same. Returns the number
+    of tokens evaluated here. Raises what run_of and the context raise.
     """
     parts = [part for stretch in layout.restored for part in parts_of(stretch, run_of)]
-    return context.place(layout.tokens, [*parts, *fresh], on_progress)
+    return context.place(layout.tokens, [*parts, *fresh], on_progress, n_sweeps=n_sweeps_of(context, layout))
+
+
+def n_sweeps_of(context: KVContext, layout: Layout) -> int:
+    """How often apply() evaluates what is not restored all at once; 0: once, one after the other."""
+    gaps = layout.evaluated
+    is_swept = bool(gaps) and gaps[0][0] > 0 and context.can_sweep(len(gaps), layout.n_evaluated)
+    return N_SWEEPS if is_swept else 0
 
 
 def parts_of(stretch: Stretch, run_of: RunOf) -> Iterator[KVPart]:

@@ -261,6 +261,11 @@ class LlamaModel:
         return self._options
 
     @property
+    def is_offloaded(self) -> bool:
+        """Whether a GPU computes it."""
+        return n_gpu_layers(lib, self._options) != 0
+
+    @property
     def thinking(self) -> ThinkingTags:
         """What marks thinking in this model's output."""
         return self._thinking

@@ -50,6 +50,10 @@ class Owner(ModelHandle, Protocol):
         """Whether cached tokens can be cut at any position and shared."""
 
     @property
+    def is_offloaded(self) -> bool:
+        """Whether a GPU computes it."""
+
+    @property
     def buffers(self) -> HostBuffers:
         """Memory for exported KV."""
 

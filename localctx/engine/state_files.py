@@ -50,6 +50,10 @@ class _Retyped:
         return self._model.n_batch
 
     @property
+    def is_offloaded(self) -> bool:
+        return self._model.is_offloaded
+
+    @property
     def thinking(self) -> ThinkingTags:
         return self._model.thinking
 

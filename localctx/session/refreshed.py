@@ -58,13 +58,16 @@ class Refreshed:
     _absent: list[_Span] = field(default_factory=list)
     _document: int = 0
 
-    def restore(self, layout: Layout) -> list[KVPart]:
-        """The parts of what the layout wants evaluated that is at hand; damage is told, and is not."""
+    def restore(self, layout: Layout, n_sweeps: int = 0) -> list[KVPart]:
+        """The parts of what the layout wants evaluated that is at hand; damage is told, and is not.
+
+        n_sweeps: how often what is not at hand is evaluated at once; if any, all is or nothing.
+        """
         self._absent, store = [], self.cache.kept.store
         if store is None or not layout.ends:
             return []
         self._document = layout.ends[0][0]
-        spans = list(self._spans(layout))
+        spans = list(self._spans(layout, n_sweeps))
         states: dict[str, State] = {}
         try:
             with store.reading_artifacts(KIND, [span.key for span in spans]) as found:
@@ -74,7 +77,10 @@ class Refreshed:
         except StoreUnusable as error:
             self.cache.run.note(f"{error.message}; what was evaluated earlier is evaluated again")
         self._absent = [span for span in spans if span.key not in states]
-        there = [span for span in spans if span.key in states]
+        n_spans = sum(span.n_tokens for span in spans)
+        if n_sweeps and (self._absent or n_spans < layout.n_evaluated):
+            self._absent = spans
+        there = [span for span in spans if span not in self._absent]
         return [KVPart(states[span.key], 0, span.n_tokens, span.first) for span in there]
 
     def keep(self, context: KVContext) -> None:
@@ -115,9 +121,9 @@ class Refreshed:
         keys = (identity_of(self.cache, reading, stream).key for stream in self.streams[self._document])
         return next((key for key in keys if store.document(key) is not None), None)
 
-    def _spans(self, layout: Layout) -> Iterator[_Span]:
+    def _spans(self, layout: Layout, n_sweeps: int) -> Iterator[_Span]:
         """The evaluated spans behind the prefix, cut where pieces end, up to the second document."""
-        chain = TokenChain(self.cache.space)
+        chain = TokenChain(self.cache.space, n_sweeps)
         at = len(self.cache.prefix)
         limit = _end_of_first(layout)
         edges = [end for _, end in layout.ends]

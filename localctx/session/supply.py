@@ -19,7 +19,7 @@ from localctx.session.reading import Passage
 from localctx.session.token_stream import TokenStream
 from localctx.store import StoreUnusable
 
-__all__ = ["EAGER_SECONDS", "Supply", "supply"]
+__all__ = ["EAGER_SECONDS", "Supply", "largest_answer_n_ctx", "supply"]
 
 EAGER_SECONDS = 120.0
 """`lazy=auto` prefills a whole document up to this estimate."""
@@ -63,18 +63,16 @@ class Supply:
             missing = self._missing_runs(passage.document, first, end)
             for stream in self.streams[passage.document][: None if missing else 1]:
                 ids += [stream.ids[number] for number in stream.runs_of(first, end)]
-        self.cache.kept.load(ids, self.cache.codec)
+        with timed(self.cache.run.timings, "read_ms"):
+            self.cache.kept.load(ids, self.cache.codec)
 
     def n_read(self) -> tuple[int, ...]:
         """Tokens of each document whose KV is at hand now."""
         counts = []
-        for streams in self.streams:
-            seen: set[tuple[int, int]] = set()
-            for stream in streams:
-                there = self.cache.kept.has(stream.ids, self.cache.codec)
-                seen.update(
-                    span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id in there
-                )
+        for (whole, *lazy), there in zip(self.streams, self.there, strict=True):
+            seen = _spans(whole, there)
+            for stream in lazy:
+                seen |= _spans(stream, self.cache.kept.has(stream.ids, self.cache.codec))
             counts.append(sum(end - first for first, end in seen))
         return tuple(counts)
 
@@ -152,9 +150,16 @@ def supply(cache: Cache) -> Generator[Event, None, Supply]:
     return Supply(cache, "lazy", both, there, n_missing, rate)
 
 
+def _spans(stream: TokenStream, there: set[bytes]) -> set[tuple[int, int]]:
+    """The spans of the stream's runs that are at hand."""
+    if len(there) == stream.n_runs:
+        return set(stream.spans)
+    return {span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id in there}
+
+
 def _n_tokens(stream: TokenStream, there: set[bytes]) -> int:
     """Tokens of the stream's runs that are at hand."""
-    return stream.n_tokens_of([number for number, run_id in enumerate(stream.ids) if run_id in there])
+    return sum(end - first for first, end in _spans(stream, there))
 
 
 def _index_now(
@@ -167,7 +172,7 @@ def _index_now(
     problem = too_much_for_the_store(cache, run.n_tokens, encoding.codec)
     if problem is not None and must:
         raise StoreUnusable(problem, "--store-limit SIZE allows more; --kv lazy=on needs less")
-    n_ctx = max(cache.prefill_n_ctx(cache.policy, run.n_tokens), _largest_answer_n_ctx(cache))
+    n_ctx = max(cache.prefill_n_ctx(cache.policy, run.n_tokens), largest_answer_n_ctx(cache))
     with cache.context(n_ctx) as context:
         with timed(run.timings, "prefill_ms"):
             rate = cache.rate(context, "stream")
@@ -197,8 +202,8 @@ def _answer_n_ctx(cache: Cache, n_passage_tokens: int, n_passages: int) -> int:
     return min(cache.run.limit, n_around + n_passage_tokens + n_passages * HEADER_ROOM)
 
 
-def _largest_answer_n_ctx(cache: Cache) -> int:
-    """The same before the passages are chosen: of the largest that may be."""
+def largest_answer_n_ctx(cache: Cache) -> int:
+    """Cells that an answer takes at most, before its passages are chosen."""
     run, budget = cache.run, cache.run.settings.cache.budget
     n_passages = max(1, budget // run.settings.cache.block) if budget else MAX_BLOCKS
     n_longest = max((n for reading in run.readings for n in reading.block_tokens), default=0)

@@ -71,9 +71,12 @@ class TokenChain:
     restored from. The prefix is in the space.
     """
 
-    def __init__(self, space: KVSpace) -> None:
+    def __init__(self, space: KVSpace, n_sweeps: int = 0) -> None:
+        """n_sweeps: how often all that was evaluated was so at once; 0: one after the other."""
         seed = base_id(space, PrefillPolicy("exact", 0))
-        self._hasher = blake2b(seed, digest_size=ID_BYTES, person=b"span")
+        self._hasher = blake2b(
+            seed, digest_size=ID_BYTES, person=b"span" + bytes([n_sweeps] * (n_sweeps > 0))
+        )
 
     def add_evaluated(self, tokens: Sequence[int]) -> None:
         """The next tokens, evaluated behind everything before them."""

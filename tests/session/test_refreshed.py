@@ -16,6 +16,7 @@ from localctx.kv import KVPart
 from localctx.session import refreshed
 from localctx.session.answer import Answer
 from localctx.session.kept import Kept
+from localctx.session.one_context import Held
 from localctx.store import KVStore
 
 
@@ -221,9 +222,11 @@ def test_what_was_cancelled_on_the_way_is_not_kept_and_not_answered(
 ) -> None:
     place = LlamaKVContext.place
 
-    def cancelled(context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *more: Any) -> int:
+    def cancelled(
+        context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *more: Any, **named: Any
+    ) -> int:
         if not parts:
-            return place(context, tokens, parts, *more)
+            return place(context, tokens, parts, *more, **named)
         return place(context, tokens, parts, lambda done, total: context.cancel())
 
     monkeypatch.setattr(LlamaKVContext, "place", cancelled)
@@ -265,9 +268,9 @@ def test_a_lazy_document_keeps_them_too(place: Place) -> None:
 
 
 def test_a_store_that_stays_open_serves_them(indexed: Place) -> None:
-    runs = Kept(indexed.store, lambda text: None)
-    first, second = put(indexed, 33, kept=runs), put(indexed, 33, kept=runs)
-    runs.close()
+    held = Held(Kept(indexed.store, lambda text: None))
+    first, second = put(indexed, 33, held=held), put(indexed, 33, held=held)
+    held.close()
     assert second.tokens.evaluated < 100 < first.tokens.evaluated
 
 
