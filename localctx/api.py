@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
     from localctx.session.events import Event
-    from localctx.session.kept import Kept
+    from localctx.session.one_context import Held
     from localctx.values import Model, Progress
 
 __all__ = [
@@ -138,7 +138,7 @@ class OpenDocument:
         self.model = model
         self.settings = settings
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
-        self._kept: Kept | None = None
+        self._held: Held | None = None
         self._resources = ExitStack()
         self._found: tuple[EmbedderFile | str | None, RerankerFile | None] | None = None
 
@@ -156,14 +156,15 @@ class OpenDocument:
         """Answer a question from the document; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
+        embedder, reranker = self._selectors()
         events = ask(
             [self.document],
             self.model,
             question,
             self.settings,
-            kept=self._runs(),
-            embedder=self._selectors()[0],
-            reranker=self._selectors()[1],
+            held=self._shared(),
+            embedder=embedder,
+            reranker=reranker,
         )
         if not stream:
             return _last(events)
@@ -171,14 +172,15 @@ class OpenDocument:
         self._streams.add(texts)
         return texts
 
-    def _runs(self) -> Kept | None:
-        """KV kept from question to question: in the store, or in memory with --store off."""
+    def _shared(self) -> Held | None:
+        """What questions share: KV in the store, or in memory with --store off, and a context."""
         from localctx.session.cache import why_no_cache
         from localctx.session.kept import Kept
+        from localctx.session.one_context import Held
 
-        if self._kept is None and why_no_cache(self.model) is None:
-            self._kept = Kept.of_settings(self.settings, lambda text: None)
-        return self._kept
+        if self._held is None and why_no_cache(self.model) is None:
+            self._held = Held(Kept.of_settings(self.settings, lambda text: None))
+        return self._held
 
     def _selectors(self) -> tuple[EmbedderFile | str | None, RerankerFile | None]:
         """Embedder and cross-encoder, the same for every question."""
@@ -193,8 +195,8 @@ class OpenDocument:
         """End streams that were not read to their end, and free the model and the document."""
         for texts in list(self._streams):
             texts.close()
-        if self._kept is not None:
-            self._kept.close()
+        if self._held is not None:
+            self._held.close()
         self._resources.close()
         self.model.close()
         self.document.close()

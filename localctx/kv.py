@@ -15,7 +15,17 @@ from localctx.values import Context, Progress
 if TYPE_CHECKING:
     from localctx._native import Rope, Run, State
 
-__all__ = ["RUN_TOKENS", "KVChunk", "KVContext", "KVPart", "KVSource", "KVSpace", "OnChunk", "PrefillPolicy"]
+__all__ = [
+    "RUN_TOKENS",
+    "KVChunk",
+    "KVContext",
+    "KVPart",
+    "KVSource",
+    "KVSpace",
+    "OnChunk",
+    "PrefillPolicy",
+    "RestoreTimes",
+]
 
 RUN_TOKENS = 128
 """Tokens of one stored run: the group over which a key channel shares its scale."""
@@ -77,12 +87,26 @@ class KVPart:
     position: int
 
 
+@dataclass(slots=True)
+class RestoreTimes:
+    """Seconds spent to put KV back: decoding, turning and laying it out, and copying it to the device. The
+    two go on at the same time.
+    """
+
+    compose_s: float = 0.0
+    upload_s: float = 0.0
+
+
 class KVContext(Context, Protocol):
     """A Context whose KV can be taken out, moved and put back."""
 
     @property
     def rope_table(self) -> Rope:
         """The rotation of this context's keys."""
+
+    @property
+    def restore_times(self) -> RestoreTimes:
+        """Of the last place()."""
 
     def stream(
         self,
@@ -108,10 +132,18 @@ class KVContext(Context, Protocol):
         """
 
     def place(
-        self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: Progress | None = None
+        self,
+        tokens: Sequence[int],
+        parts: Sequence[KVPart],
+        on_progress: Progress | None = None,
+        *,
+        apart: Sequence[KVPart] | None = None,
     ) -> int:
-        """Make the cache hold `tokens` at positions 0, 1 …: the parts' cells are put back in one go, all
+        """Make the cache hold `tokens` at positions 0, 1 …: the parts' cells are put back first, all
         others are evaluated in place, in order, seeing everything before them.
+
+        With `apart` they see the parts alone, none sees another: then many short ones take one step; `apart`
+        holds the KV of some that were evaluated so before, which is put back last.
 
         A generate() whose prompt begins with `tokens` then evaluates only the rest. on_progress counts the
         tokens that are evaluated. Returns their number. Raises UsageError when they do not fit, ValueError

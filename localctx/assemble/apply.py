@@ -30,6 +30,8 @@ def apply(
     the context raise.
     """
     parts = [part for stretch in layout.restored for part in parts_of(stretch, run_of)]
+    if layout.is_apart:
+        return context.place(layout.tokens, parts, on_progress, apart=fresh)
     return context.place(layout.tokens, [*parts, *fresh], on_progress)
 
 

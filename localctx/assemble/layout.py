@@ -74,12 +74,14 @@ class Layout:
     """`tokens` stand at positions 0, 1 …; the stretches of them are restored, all others evaluated.
 
     Stretches are in order and do not overlap. The question follows `tokens`. `ends`: (document, position
-    behind it) of each piece of a document, in order.
+    behind it) of each piece of a document, in order. is_apart: only new tokens are evaluated, header lines
+    as a rule, and none of them needs to see another.
     """
 
     tokens: tuple[int, ...]
     restored: tuple[Stretch, ...]
     ends: tuple[tuple[int, int], ...] = ()
+    is_apart: bool = False
 
     @property
     def n_restored(self) -> int:
@@ -113,11 +115,14 @@ def lay_out(
     tokens: list[int] = list(prefix)
     restored: list[Stretch] = []
     ends: list[tuple[int, int]] = []
+    is_apart = prefix_is_stored or not prefix
     if prefix_is_stored and prefix:
         restored.append(Stretch(PREFIX, 0, len(prefix), 0))
     for piece in pieces:
         if isinstance(piece, StoredTokens):
-            for start, end in _kept(piece):
+            kept = list(_kept(piece))
+            is_apart &= kept == [(piece.first, piece.first + len(piece.tokens))]
+            for start, end in kept:
                 at = len(tokens) + start - piece.first
                 _add(restored, Stretch(piece.document, start, end - start, at))
         tokens.extend(piece.tokens)
@@ -129,7 +134,7 @@ def lay_out(
             f"{n_body:,} tokens of passages, room for {max(budget.room, 0):,}: context of {budget.n_ctx:,}",
             "raise --ctx, or lower --max-tokens or --kv budget",
         )
-    return Layout(tuple(tokens), tuple(restored), tuple(ends))
+    return Layout(tuple(tokens), tuple(restored), tuple(ends), is_apart)
 
 
 def _add(restored: list[Stretch], stretch: Stretch) -> None:

@@ -1,30 +1,31 @@
 """The first token of an answer from stored KV, beside evaluating the same passages again and text retrieval.
 
 The document is cut, searched and prefilled into a store before; the model is loaded. From then on each way is
-what a question takes until its first token is sampled, in a context of its own:
+what a question takes until its first token is sampled:
 
-    stored       store opened, passages selected, their runs read and checked, context opened, KV composed and
-                 put in, what is not stored evaluated (refresh=0: header lines and the question; auto: what
-                 `--kv refresh=auto` evaluates again as well; again: auto, asked of this store before)
-    re-prefill   a plain context opened, the tokens of `stored` (prefix, header lines, passages, question)
-                 evaluated; selecting them is not counted
+    stored       as the second question of a session, whose store and context are open: passages selected,
+                 their runs read and checked, KV composed and put in, what is not stored evaluated (refresh=0:
+                 header lines and the question; auto: what `--kv refresh=auto` evaluates again as well; again:
+                 auto, asked of this store before; cold: refresh=0 after the system was told to forget what it
+                 holds of the store's files)
+    re-prefill   in such a context, emptied, the tokens of `stored` (prefix, header lines, passages,
+                 question) evaluated; selecting them is not counted
     retrieve     `--strategy retrieve`: passages selected, context opened, prompt evaluated
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from localctx.assemble import Layout
-from localctx.bench.ask_report import Asked, Report
+from localctx.bench.ask_report import PARTS, Asked, Report
+from localctx.bench.ask_session import Session, forget, session
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.bench.questions import questions_of
@@ -39,7 +40,8 @@ from localctx.session.events import Event, ignore_progress
 from localctx.session.filling import retrieved
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
-from localctx.session.opening import index_all
+from localctx.session.one_context import Held, QuestionCache, sharing_one_context
+from localctx.session.opening import index_all, timed
 from localctx.session.placing import decode_placed
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.run import Run, start
@@ -48,10 +50,11 @@ from localctx.session.streaming import streamed
 from localctx.settings import Settings
 from localctx.values import Model, Prompt
 
-__all__ = ["WAYS", "Asking", "measure"]
+__all__ = ["STORED", "WAYS", "Asking", "measure"]
 
-WAYS = ("stored, refresh=0", "stored, refresh=auto", "stored, again", "re-prefill", "retrieve")
-AT_ZERO, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
+STORED = ("stored, refresh=0", "stored, cold", "stored, refresh=auto", "stored, again")
+WAYS = (*STORED, "re-prefill", "retrieve")
+AT_ZERO, COLD, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
 PROBE_TOKENS = 256
 
 Returned = TypeVar("Returned")
@@ -99,7 +102,8 @@ def measure(
             indexed = _indexed(able, own, document)
             _learn_speed(run)
             texts = list(asking.questions) or questions_of(run, asking.n_made)
-            asker = _Asker(run, index, folder)
+            others = [text for text in questions_of(run, len(texts) + 1) if text not in texts]
+            asker = _Asker(run, index, folder, others[0] if others else f"{texts[0]} When?")
             rows = [asker.ask(text, asking.n_repeats, say) for text in texts]
     indexed = replace(indexed, source=source or BUILT_IN)
     return Report(model.info, facts, indexed, asking.n_repeats, tuple(one for row in rows for one in row))
@@ -131,6 +135,7 @@ class _Timed:
     n_evaluated: int
     n_restored: int
     n_prompt: int
+    parts_ms: Mapping[str, float]
 
 
 class _Asker:
@@ -138,20 +143,23 @@ class _Asker:
     question evaluates is kept in the store it is asked of.
     """
 
-    def __init__(self, run: Run, index: LexicalIndex, folder: Path) -> None:
+    def __init__(self, run: Run, index: LexicalIndex, folder: Path, first_question: str) -> None:
+        """first_question: asked before each that is timed."""
         self._run = run
+        self._first_question = first_question
         self._index = index
         self._folder = folder
         self._prompts: dict[str, Prompt] = {}
 
     def ask(self, question: str, n_repeats: int, say: Callable[[str], None]) -> list[Asked]:
         """A row for each way. Each runs once before it counts, which also finds what is evaluated again."""
-        with self._copied_store() as asked_before:
+        with self._session() as asked_before:
             ways: dict[str, Callable[[], _Timed]] = {
                 AT_ZERO: lambda: self._stored_anew(question, "0"),
+                COLD: lambda: self._stored_anew(question, "0", is_cold=True),
                 AT_AUTO: lambda: self._stored_anew(question, "auto"),
                 AGAIN: lambda: self._stored(question, "auto", asked_before),
-                RE_PREFILL: lambda: self._re_prefilled(question),
+                RE_PREFILL: lambda: self._re_prefilled(question, asked_before),
                 RETRIEVE: lambda: self._retrieved(question),
             }
             in_turns(ways, 1)
@@ -159,21 +167,24 @@ class _Asker:
         rows = []
         for name, times in found.items():
             last, seconds = times[-1], tuple(one.seconds for one in times)
-            rows.append(Asked(question, name, seconds, last.n_evaluated, last.n_restored, last.n_prompt))
+            counts = (last.n_evaluated, last.n_restored, last.n_prompt)
+            parts_ms = {part: median(one.parts_ms[part] for one in times) for part in PARTS}
+            rows.append(Asked(question, name, seconds, *counts, parts_ms))
             say(f"{question} {name}: {sorted(seconds)[len(seconds) // 2]:.2f} s")
         return rows
 
     @contextmanager
-    def _copied_store(self) -> Iterator[Path]:
-        """The store as it was after indexing; its segments, which never change, are the same files."""
-        with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as name:
-            copy = Path(name) / "store"
-            shutil.copytree(str(self._run.settings.store), copy, copy_function=_link_segments)
-            yield copy
+    def _session(self) -> Iterator[Session]:
+        """A session in which one other question was asked."""
+        with session(self._run.settings, self._folder, self._run.note) as begun:
+            self._stored(self._first_question, "0", begun)
+            yield begun
 
-    def _stored_anew(self, question: str, refresh: str) -> _Timed:
-        with self._copied_store() as store:
-            return self._stored(question, refresh, store)
+    def _stored_anew(self, question: str, refresh: str, *, is_cold: bool = False) -> _Timed:
+        with self._session() as begun:
+            if is_cold:
+                forget(begun.store)
+            return self._stored(question, refresh, begun)
 
     def _new_run(self, **changed: object) -> Run:
         """The documents as read, with counts and timings of their own, for one token."""
@@ -196,14 +207,13 @@ class _Asker:
     def _n_ctx(self, n_prompt: int, n_answer: int) -> int:
         return min(round_n_ctx(n_prompt + n_answer), self._run.limit)
 
-    def _stored(self, question: str, refresh: str, store: Path) -> _Timed:
+    def _stored(self, question: str, refresh: str, begun: Session) -> _Timed:
         room, n_answer = self._sizes(question)
         kv = ",".join(filter(None, [self._run.settings.kv, f"refresh={refresh}"]))
-        run = self._new_run(kv=kv, store=str(store))
-        with opened_cache(run, question_task(question)) as cache:
-            if isinstance(cache, str):
-                raise NotComposable(cache, "take another --model")
-            placed = _result(streamed(cache, self._index, question, room))
+        run = self._new_run(kv=kv, store=str(begun.store))
+        with self._cache(run, question, begun.held) as cache:
+            with timed(run.timings, "select_ms"):
+                placed = _result(streamed(cache, self._index, question, room))
             layouts: list[Layout] = []
 
             def arrange(context: KVContext) -> Layout | None:
@@ -218,19 +228,29 @@ class _Asker:
         self._prompts[question] = prompt
         return _timed(run, decoded, len(prompt.tokens))
 
-    def _re_prefilled(self, question: str) -> _Timed:
-        _, n_answer = self._sizes(question)
-        return self._plain(self._new_run(), self._prompts[question], n_answer)
+    def _re_prefilled(self, question: str, begun: Session) -> _Timed:
+        prompt, (_, n_answer) = self._prompts[question], self._sizes(question)
+        with self._cache(self._run, question, begun.held) as cache:
+            context = begun.held.context.get(cache, self._n_ctx(len(prompt.tokens), n_answer))
+            context.place((), ())  # nothing of it is there
+            run = self._new_run()
+            request = run.request_of(prompt, 1)
+            decoded = _result(decode_one(context, request, run.timings, run.started, run.listen))
+        return _timed(run, decoded, len(prompt.tokens))
+
+    @contextmanager
+    def _cache(self, run: Run, question: str, held: Held) -> Iterator[QuestionCache]:
+        with opened_cache(run, question_task(question), held.kept) as found:
+            if isinstance(found, str):
+                raise NotComposable(found, "take another --model")
+            with sharing_one_context(found, held) as cache:
+                yield cache
 
     def _retrieved(self, question: str) -> _Timed:
         room, n_answer = self._sizes(question)
         run = self._new_run()
         filling = _result(retrieved(run, self._index, question, room))
         prompt = run.model.prompt(document_messages(filling.fragments, question_task(question)))
-        return self._plain(run, prompt, n_answer)
-
-    def _plain(self, run: Run, prompt: Prompt, n_answer: int) -> _Timed:
-        """The whole prompt evaluated in a plain context."""
         context = run.context(self._n_ctx(len(prompt.tokens), n_answer))
         try:
             request = run.request_of(prompt, 1)
@@ -238,14 +258,6 @@ class _Asker:
         finally:
             context.close()
         return _timed(run, decoded, len(prompt.tokens))
-
-
-def _link_segments(source: str, target: str) -> None:
-    """A file for copytree()."""
-    if source.endswith(".seg"):
-        os.link(source, target)
-    else:
-        shutil.copy2(source, target)
 
 
 def _raise_cancelled(decoded: Decoded) -> None:
@@ -257,7 +269,8 @@ def _raise_cancelled(decoded: Decoded) -> None:
 def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
     _raise_cancelled(decoded)
     n_evaluated = run.n_evaluated + decoded.n_evaluated
-    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt)
+    parts_ms = {part: getattr(run.timings, f"{part}_ms") for part in PARTS}
+    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms)
 
 
 def _result(steps: Generator[Event, None, Returned]) -> Returned:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from localctx.bench.repeats import Spread, ratio
@@ -12,17 +13,24 @@ from localctx.values import ModelInfo
 
 __all__ = ["Asked", "Report"]
 
+PARTS = ("load", "select", "read", "assemble", "compose", "upload", "question")
+"""Of the time to the first token: context opened, passages selected, runs read, KV arranged and put in (of
+that composed and copied, which overlap), the question evaluated.
+"""
 BASELINE = "re-prefill"
 TTFT = (
-    "from the question to the first sampled token: store opened, passages selected, runs read and checked, "
-    "context opened, KV put in, the rest evaluated; not: process start, loading the model, cutting and "
-    "indexing the document, and for re-prefill selecting"
+    "from the question to the first sampled token, in a session that answered another one before: stored: "
+    "passages selected, runs read and checked, KV put in, the rest evaluated; re-prefill: the same tokens "
+    "evaluated; retrieve: passages selected, a context opened, the prompt evaluated; not: loading the model, "
+    "cutting and indexing the document"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question in one way: seconds to the first token of each repeat; n_prompt: tokens attended."""
+    """One question in one way: seconds to the first token of each repeat; n_prompt: tokens attended;
+    parts_ms: medians of PARTS.
+    """
 
     question: str
     way: str
@@ -30,6 +38,7 @@ class Asked:
     n_evaluated: int
     n_restored: int
     n_prompt: int
+    parts_ms: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,10 @@ class Report:
             seconds, quotient = _seconds(rows), ratio(_seconds(self._ways[BASELINE]), _seconds(rows))
             counts = "".join(f"{value:>10,.0f}" for value in _means(rows).values())
             lines.append(f"{way:<24}{seconds.shown(3):<24}{counts}{quotient:>10}")
+        lines.append(f"{'milliseconds of that':<24}{''.join(f'{part:>10}' for part in PARTS)}")
+        for way, rows in self._ways.items():
+            if any(parts := list(_parts_ms(rows).values())):
+                lines.append(f"{way:<24}{''.join(f'{value:>10,.1f}' for value in parts)}")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +95,7 @@ class Report:
                     "way": way,
                     "ttft_s": _seconds(rows).to_json(),
                     **_means(rows),
+                    "parts_ms": _parts_ms(rows),
                     "times_sooner_than_re_prefill": ratio(baseline, _seconds(rows)),
                 }
                 for way, rows in self._ways.items()
@@ -104,6 +118,11 @@ def _means(rows: Sequence[Asked]) -> dict[str, float]:
     """Of the counts over questions: what is evaluated and restored adds up to what is attended."""
     names = ("n_evaluated", "n_restored", "n_prompt")
     return {name: round(sum(getattr(row, name) for row in rows) / len(rows), 1) for name in names}
+
+
+def _parts_ms(rows: Sequence[Asked]) -> dict[str, float]:
+    """The median of each part over questions."""
+    return {part: round(median(row.parts_ms[part] for row in rows), 1) for part in PARTS}
 
 
 def _seconds(rows: Sequence[Asked]) -> Spread:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 __all__ = ["HostBuffers"]
 
 _GROWTH = 1.25  # exports grow by a few cells from one to the next
+_MOST_FREE = 4  # chunks on their way to the store and slices on their way back are of different sizes
 
 
 class HostBuffers:
@@ -32,11 +33,12 @@ class HostBuffers:
     def lend(self, n_bytes: int) -> NDArray[np.uint8]:
         """An array of n_bytes; its memory is lent again when the array and all views of it are gone."""
         with self._lock:
-            fitting = [i for i, memory in enumerate(self._free) if len(memory) >= n_bytes]
-            if fitting:
-                memory = self._free.pop(fitting[0])
+            self._free.sort(key=len)
+            fitting = next((i for i, memory in enumerate(self._free) if len(memory) >= n_bytes), None)
+            if fitting is not None:
+                memory = self._free.pop(fitting)
             else:
-                self._free.clear()  # too small for what is exported now
+                del self._free[: max(0, len(self._free) - _MOST_FREE + 1)]  # the smallest are of no use now
                 memory = self._new(int(n_bytes * _GROWTH))
         # A base that is no array: NumPy lets views refer to the loan, not to the memory behind it.
         loan = np.frombuffer(memory.data[:n_bytes], np.uint8)

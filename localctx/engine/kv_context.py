@@ -11,16 +11,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from localctx._native import Rope, State
 from localctx.engine.batch_context import Stopped
 from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
 from localctx.engine.prefill import Plan, chunk_tokens, plan_prefill, unit_groups
+from localctx.engine.restoring import KVWriter, rows_of, slices_of
 from localctx.engine.rope import RopeTable
-from localctx.engine.streaming import Delivery, rows_of, stream_steps, stream_units
-from localctx.engine.working_set import WorkingSet, composed
-from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy
+from localctx.engine.schedule import Slice
+from localctx.engine.streaming import Delivery, stream_steps, stream_units
+from localctx.engine.working_set import WorkingSet
+from localctx.kv import RUN_TOKENS, KVPart, OnChunk, PrefillPolicy, RestoreTimes
 from localctx.values import Progress
 
 _MAX_SPARE = 16
@@ -29,8 +32,10 @@ __all__ = ["LlamaKVContext", "n_spare"]
 
 
 def n_spare(n_batch: int) -> int:
-    """Sequence ids that a context keeps to itself: as many as runs fit a batch, for independent units."""
-    return min(_MAX_SPARE, max(1, n_batch // RUN_TOKENS))
+    """Sequence ids that a context keeps to itself: as many as runs fit a batch, for independent units, and
+    two for moving.
+    """
+    return min(_MAX_SPARE, max(2, n_batch // RUN_TOKENS))
 
 
 class LlamaKVContext(LlamaContext):
@@ -51,6 +56,7 @@ class LlamaKVContext(LlamaContext):
         self.rope_table = Rope(table.frequencies, table.head_dim, neox=table.neox, magnitude=table.magnitude)
         super().__init__(lib, model, sizes, notices)
         self.like: State
+        self.restore_times = RestoreTimes()
 
     @property
     def n_positions(self) -> int:
@@ -100,7 +106,8 @@ class LlamaKVContext(LlamaContext):
             kept = _attended(left, plan, first)
             work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver)
         with self._emptied():
-            working = WorkingSet(self.cells, self, self.rope_table, self.like, self._spares)
+            writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0])
+            working = WorkingSet(self.cells, self, writer, self._spares)
             with suppress(Stopped):  # what was complete is delivered
                 working.begin(np.array(prefix, np.int32))
                 work(working)
@@ -108,36 +115,80 @@ class LlamaKVContext(LlamaContext):
         return working.n_evaluated
 
     def place(
-        self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: Progress | None = None
+        self,
+        tokens: Sequence[int],
+        parts: Sequence[KVPart],
+        on_progress: Progress | None = None,
+        *,
+        apart: Sequence[KVPart] | None = None,
     ) -> int:
         """See kv.KVContext. Cancelling leaves the cache empty."""
-        ordered = sorted((part for part in parts if part.n_tokens), key=lambda part: part.position)
-        gaps = _gaps(ordered, len(tokens))
+        gaps = _gaps([*parts, *(apart or ())], len(tokens))
         n_gaps = sum(end - start for start, end in gaps)
-        n_evaluated = 0
+        n_evaluated, self.restore_times = 0, RestoreTimes()
 
         def tell(done: int, _: int) -> None:
             if on_progress is not None:
                 on_progress(n_evaluated + done, n_gaps)
 
         with suppress(Stopped), self._refilled(tokens) as wanted:
-            if ordered:
-                positions = np.concatenate(
-                    [np.arange(part.position, part.position + part.n_tokens) for part in ordered]
-                ).astype(np.int32)
-                self.cells.restore(0, composed(self.cells, self.like, ordered, positions, self.rope_table))
-            n_shared, spare = 0, self._spares[0]
-            for start, end in gaps:
-                is_last = end == len(wanted)
-                if not is_last:
-                    self.cells.copy(0, spare, n_shared, start)
-                    n_shared = end
-                self.run_tokens(0 if is_last else spare, start, wanted[start:end], tell)
-                n_evaluated += end - start
-                if not is_last:
-                    self.cells.copy(spare, 0, start, end)
-            self.cells.drop(spare)
+            self._put_back(parts)
+            hidden: list[tuple[int, int]] = []
+            for some in [[gap] for gap in gaps] if apart is None else self._rounds(gaps):
+                self._evaluate_gaps(some, wanted, hidden, tell)
+                n_evaluated += sum(end - start for start, end in some)
+                hidden += [] if apart is None else some
+            self._put_back(apart or ())
         return n_evaluated
+
+    def _put_back(self, parts: Sequence[KVPart]) -> None:
+        """Add the parts to sequence 0, each where it stands."""
+        ordered = sorted((part for part in parts if part.n_tokens), key=lambda part: part.position)
+        if not ordered:
+            return
+        positions = [np.arange(part.position, part.position + part.n_tokens) for part in ordered]
+        writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0], self.restore_times)
+        writer.write(0, slices_of(ordered, np.concatenate(positions).astype(np.int32), writer.slice_tokens))
+
+    def _rounds(self, gaps: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+        """The gaps as they fit one batch, side by side."""
+        rounds: list[list[tuple[int, int]]] = []
+        n_tokens = 0
+        for start, end in gaps:
+            n_tokens += end - start
+            if not rounds or n_tokens > self.decoder.n_batch or len(rounds[-1]) == len(self._spares):
+                rounds.append([])
+                n_tokens = end - start
+            rounds[-1].append((start, end))
+        return rounds
+
+    def _evaluate_gaps(
+        self,
+        gaps: Sequence[tuple[int, int]],
+        wanted: NDArray[np.int32],
+        hidden: Sequence[tuple[int, int]],
+        tell: Progress,
+    ) -> None:
+        """Evaluate the tokens of some gaps, none of which sees another, nor what is hidden; they are sequence
+        0's then.
+        """
+        used = self._spares[: len(gaps)]
+        for spare, (start, _) in zip(used, gaps, strict=True):
+            self.cells.copy(0, spare, 0, start)
+            for first, end in hidden:
+                self.cells.drop(spare, first, end)
+        if len(gaps) == 1:
+            ((start, end),) = gaps
+            self.run_tokens(used[0], start, wanted[start:end], tell)
+        else:
+            self.run_batch(
+                [Slice(spare, a, wanted[a:b], sample=False) for spare, (a, b) in zip(used, gaps, strict=True)]
+            )
+            n_done = sum(end - start for start, end in gaps)
+            tell(n_done, n_done)
+        for spare, (start, end) in zip(used, gaps, strict=True):
+            self.cells.copy(spare, 0, start, end)
+            self.cells.drop(spare)
 
     def export(self, first: int, end: int) -> State:
         """See kv.KVContext."""
@@ -165,7 +216,7 @@ def _gaps(parts: Sequence[KVPart], n_tokens: int) -> list[tuple[int, int]]:
     outside, or take rows that their source does not have.
     """
     gaps, at = [], 0
-    for part in parts:
+    for part in sorted((part for part in parts if part.n_tokens), key=lambda part: part.position):
         end = part.position + part.n_tokens
         if part.position < at or end > n_tokens:
             raise ValueError(f"a part at [{part.position}, {end}), others up to {at}, {n_tokens} tokens")

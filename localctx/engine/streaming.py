@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from localctx._native import Rope, State
 from localctx.engine.prefill import Plan
+from localctx.engine.restoring import rows_of
 from localctx.engine.working_set import WorkingSet
 from localctx.kv import KVChunk, KVPart, OnChunk
 from localctx.values import Progress
 
-__all__ = ["Delivery", "rows_of", "stream_steps", "stream_units"]
+__all__ = ["Delivery", "stream_steps", "stream_units"]
 
 
 class Delivery:
@@ -37,18 +38,6 @@ class Delivery:
         self._n_done += n
         if self._on_progress is not None:
             self._on_progress(self._n_done, self._n_tokens)
-
-
-def rows_of(parts: Sequence[KVPart], first: int, end: int | None = None) -> list[KVPart]:
-    """Parts of the rows [first, end) of all of them, one after the other; to the last row without `end`."""
-    kept, at = [], 0
-    for part in parts:
-        start = max(first - at, 0)
-        stop = part.n_tokens if end is None else min(end - at, part.n_tokens)
-        if start < stop:
-            kept.append(KVPart(part.source, part.first + start, stop - start, part.position))
-        at += part.n_tokens
-    return kept
 
 
 def stream_steps(

@@ -6,18 +6,19 @@ stream's start, token t stands at position base + t. Knows no policy: plans come
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx._native import Rope, State, compose, state_size
+from localctx._native import State
 from localctx.engine.llama_state import CellStates
+from localctx.engine.restoring import KVSlice, KVWriter, slices_of
 from localctx.engine.schedule import Slice
 from localctx.kv import KVPart
 
-__all__ = ["Evaluator", "WorkingSet", "composed"]
+__all__ = ["Evaluator", "WorkingSet"]
 
 
 class Evaluator(Protocol):
@@ -33,20 +34,6 @@ class Evaluator(Protocol):
 _MAIN = 0
 
 
-def composed(
-    cells: CellStates,
-    like: State,
-    parts: Sequence[KVPart],
-    positions: NDArray[np.int32],
-    rope: Rope,
-) -> NDArray[np.uint8]:
-    """A blob of the parts' rows, in order, at `positions`; in a buffer on loan."""
-    out = cells.buffers.lend(state_size(like, len(positions)))
-    return compose(
-        like, [(part.source, part.first, part.n_tokens) for part in parts], positions, rope, out=out
-    )
-
-
 class WorkingSet:
     """One stream's cells. The sequences it uses must be empty before, and are dropped by the caller after."""
 
@@ -54,17 +41,16 @@ class WorkingSet:
         self,
         cells: CellStates,
         evaluator: Evaluator,
-        rope: Rope,
-        like: State,
+        writer: KVWriter,
         spares: Sequence[int],
     ) -> None:
-        """`like`: any state of this context · `spares`: sequences that may be used."""
+        """`writer`: of this context, its spare sequence the first of `spares`, of which there are two at
+        least.
+        """
         self._cells = cells
         self._evaluator = evaluator
-        self._rope = rope
-        self._like = like
+        self._writer = writer
         self._spares = spares
-        self._fixed: State | None = None  # prefix and sinks
         self._n_prefix = self._n_fixed = 0
         self._start = self._end = 0  # the local tokens held
         self._base = 0
@@ -76,14 +62,11 @@ class WorkingSet:
         self._evaluator.run_tokens(_MAIN, 0, prefix)
         self.n_evaluated += len(prefix)
         self._n_prefix = self._n_fixed = self._base = len(prefix)
-        if len(prefix):
-            self._fixed = State(self._cells.export(_MAIN))
 
     def pin(self, n_sinks: int) -> None:
         """The first n_sinks local tokens, which stand right behind the prefix, become sinks."""
         if n_sinks:
             self._n_fixed = self._n_prefix + n_sinks
-            self._fixed = self._taken(0, self._n_fixed)
             self._start += n_sinks
 
     def begin_anew(self, token: int, base: int) -> None:
@@ -95,11 +78,24 @@ class WorkingSet:
 
     def move(self, base: int) -> None:
         """Let token t stand behind the prefix at base + t, those that are held too."""
-        if self._n_prefix + base != self._base:
-            held = self._held()
-            self._base = self._n_prefix + base
-            self._compose(held)
-            self.n_moved += 1
+        before, self._base = self._base, self._n_prefix + base
+        if self._base == before:
+            return
+        if self._end > self._start:
+            moved, end = self._spares[1], self._base + self._end
+            self._writer.write(moved, self._lifted(before))
+            self._cells.copy(moved, _MAIN, self._base + self._start, end)
+            self._cells.drop(moved)
+        self.n_moved += 1
+
+    def _lifted(self, before: int) -> Iterator[KVSlice]:
+        """The local tokens, which stand at before + t and are taken out, for where they shall stand."""
+        for start in range(self._start, self._end, self._writer.slice_tokens):
+            end = min(start + self._writer.slice_tokens, self._end)
+            state = self._taken(before + start, before + end)
+            self._cells.drop(_MAIN, before + start, before + end)
+            positions = np.arange(self._base + start, self._base + end, dtype=np.int32)
+            yield KVSlice([KVPart(state, 0, end - start, 0)], positions)
 
     def keep_from(self, token: int) -> None:
         """Evict the local tokens before `token`; positions stay as they are."""
@@ -109,10 +105,10 @@ class WorkingSet:
 
     def append(self, parts: Sequence[KVPart]) -> None:
         """Put stored KV of the next tokens behind what is held."""
+        first = self._base + self._end
         n_tokens = sum(part.n_tokens for part in parts)
-        if not n_tokens:
-            return
-        self._compose([*self._held(), *parts])
+        positions = np.arange(first, first + n_tokens, dtype=np.int32)
+        self._writer.write(_MAIN, slices_of(parts, positions, self._writer.slice_tokens))
         self._end += n_tokens
 
     def evaluate(self, tokens: NDArray[np.int32]) -> None:
@@ -152,20 +148,3 @@ class WorkingSet:
         finally:
             for sequence in used:
                 self._cells.drop(sequence)
-
-    def _held(self) -> list[KVPart]:
-        """The local tokens' KV as one part."""
-        if self._end == self._start:
-            return []
-        state = self.export(self._start, self._end)
-        return [KVPart(state, 0, state.n_tokens, 0)]
-
-    def _compose(self, local: Sequence[KVPart]) -> None:
-        """Sequence 0 becomes prefix and sinks, as they are, and these rows of the tokens that are held."""
-        first = [] if self._fixed is None else [KVPart(self._fixed, 0, self._n_fixed, 0)]
-        start = self._base + self._start
-        end = start + sum(part.n_tokens for part in local)
-        positions = np.concatenate([np.arange(self._n_fixed), np.arange(start, end)]).astype(np.int32)
-        if len(positions):
-            blob = composed(self._cells, self._like, [*first, *local], positions, self._rope)
-            self._cells.restore(_MAIN, blob)

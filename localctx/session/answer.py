@@ -24,13 +24,21 @@ class TokenCounts:
 
 @dataclass(slots=True)
 class Timings:
-    """Milliseconds a part of the work took; the one mutable value, filled as the work goes."""
+    """Milliseconds a part of the work took; the one mutable value, filled as the work goes.
+
+    Of stored KV: read_ms until it is in memory and checked, compose_ms and upload_ms are parts of assemble_ms
+    that overlap, question_ms is the part of prefill_ms from the question's first token to the answer's.
+    """
 
     load_ms: float = 0
     document_ms: float = 0
     prefill_ms: float = 0
     select_ms: float = 0
+    read_ms: float = 0
     assemble_ms: float = 0
+    compose_ms: float = 0
+    upload_ms: float = 0
+    question_ms: float = 0
     ttft_ms: float = 0
     decode_ms: float = 0
     decode_tokens_per_s: float = 0.0

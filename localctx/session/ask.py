@@ -24,7 +24,7 @@ from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
 from localctx.session.kept import Kept, kept_or_opened
-from localctx.session.one_context import QuestionCache, sharing_one_context
+from localctx.session.one_context import Held, QuestionCache, sharing_one_context
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
 from localctx.session.prompts import NOT_FOUND, document_messages, question_task
@@ -49,14 +49,14 @@ def ask(
     settings: Settings,
     listen: Listener = ignore_progress,
     *,
-    kept: Kept | None = None,
+    held: Held | None = None,
     embedder: EmbedderFile | str | None = None,
     reranker: RerankerFile | None = None,
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
-    `kept`: runs of earlier questions, which stay open; default: the store of the settings, for this question
-    · `embedder`: finds passages in other words than the question's; or why there is none ·
+    `held`: what earlier questions left, which stays open; default: the store of the settings, and a context
+    for this question · `embedder`: finds passages in other words than the question's; or why there is none ·
     `reranker`: judges the best of them again.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
@@ -69,17 +69,20 @@ def ask(
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
+    kept = None if held is None else held.kept
     with index, opened_cache(run, question_task(question), kept) as found:
         if isinstance(found, str):
             yield from _answer(run, index, question, found, kept)
             return
         try:
-            with sharing_one_context(found) as cache:
+            with sharing_one_context(found, held) as cache:
                 yield from _answer(run, index, question, cache, found.kept)
         except NotComposable as error:  # found out by trying, before anything was said
             if settings.strategy == "stream":
                 raise
             yield run.warn(f"{error.message}; {error.hint}")
+            if held is not None:
+                held.context.close()
             yield from _answer(run, index, question, error.message, found.kept)
 
 
@@ -112,6 +115,8 @@ def _answer(
             )
     yield from run.unheard()
     if isinstance(prepared.source, Request):
+        if not isinstance(cache, str):
+            cache.open.close()  # its memory is for the other one now
         decoded = yield from _decode(run, prepared.source, n_ctx, prepared.n_head, kept)
     else:
         shared, placed = prepared.source

@@ -140,7 +140,9 @@ class Cache:
         """The reading's tokens under a policy."""
         key = (reading.ordinal, policy, offset)
         if key not in self._streams:
-            self._streams[key] = TokenStream(reading.stream, self.space, policy, reading.first_tokens, offset)
+            self._streams[key] = self.kept.streams.get(
+                reading.stream, self.space, policy, reading.first_tokens, offset
+            )
         return self._streams[key]
 
     def lazy_streams(self, reading: Reading) -> list[TokenStream]:

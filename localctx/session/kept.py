@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 from localctx import _native
 from localctx.session.run import Run
-from localctx.session.token_stream import TokenStream
+from localctx.session.token_stream import TokenStream, TokenStreams
 from localctx.settings import Settings
 from localctx.store import DocumentIdentity, KVStore, RunWriter, StoreUnusable
 
@@ -47,6 +47,7 @@ class Kept:
         self._memory: dict[bytes, _native.Run] = {}
         self._runs: dict[bytes, _native.Run] = {}
         self._rates: dict[str, float] = {}
+        self.streams = TokenStreams()
         self._store: KVStore | None = None
         self.failure: StoreUnusable | None = None
         if has_store:
@@ -89,7 +90,7 @@ class Kept:
         if self._store is None or not rest:
             return held
         try:
-            return held | set(self._store.lookup(rest, codec))
+            return held | self._store.which(rest, codec)
         except StoreUnusable as error:
             self._give_up(error)
             return held

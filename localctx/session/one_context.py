@@ -1,7 +1,8 @@
 """One context for what is prefilled for a question and for its answer from stored KV. Knows no strategy.
 
 Opening one costs buffers and time, on a GPU most; two at a time would cost their memory too. A larger one
-takes its place where it is too small; the question's queries are read in one of their own.
+takes its place where it is too small; the question's queries are read in one of their own. Questions that
+follow each other may share it too.
 """
 
 from __future__ import annotations
@@ -11,44 +12,81 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 
 from localctx.kv import KVContext
-from localctx.session.cache import Cache
+from localctx.session.cache import Cache, KVModel
+from localctx.session.kept import Kept
 
-__all__ = ["QuestionCache", "sharing_one_context"]
+__all__ = ["Held", "OpenContext", "QuestionCache", "sharing_one_context"]
+
+
+class OpenContext:
+    """The context that is open, if any. Close it before its model, or let the model close it."""
+
+    def __init__(self) -> None:
+        self._context: KVContext | None = None
+        self._model: KVModel | None = None
+        self._stack = ExitStack()
+
+    @property
+    def n_ctx(self) -> int | None:
+        """Its cells; None where none is open."""
+        return None if self._context is None else self._context.n_ctx
+
+    def get(self, cache: Cache, n_ctx: int) -> KVContext:
+        """The open one, if it is the model's and has n_ctx cells; else it is freed, and a new one opened."""
+        if self._context is None or self._model is not cache.model or self._context.n_ctx < n_ctx:
+            self.close()
+            self._context = self._stack.enter_context(Cache.context(cache, n_ctx))
+            self._model = cache.model
+        return self._context
+
+    def close(self) -> None:
+        """Free it; again is harmless."""
+        self._context = self._model = None
+        self._stack.close()
+
+
+@dataclass(slots=True)
+class Held:
+    """What questions that follow each other share: the runs at hand, and one context."""
+
+    kept: Kept
+    context: OpenContext = field(default_factory=OpenContext)
+
+    def close(self) -> None:
+        """Free the context, and let go of the runs."""
+        self.context.close()
+        self.kept.close()
 
 
 @dataclass(slots=True)
 class QuestionCache(Cache):
     """A Cache whose context() goes on with the context that is open, unless it has too few cells."""
 
-    _open: KVContext | None = None
-    _stack: ExitStack = field(default_factory=ExitStack)
+    open: OpenContext = field(default_factory=OpenContext)
+    _is_used: bool = False
 
     @property
     def n_ctx(self) -> int | None:
         """Cells of the context that is open; None before the first."""
-        return None if self._open is None else self._open.n_ctx
+        return self.open.n_ctx if self._is_used else None
 
     @contextmanager
     def context(self, n_ctx: int) -> Iterator[KVContext]:
         """The one context, with n_ctx cells at least. A larger one takes the place of a smaller one, which is
         freed first; what the cache holds is whatever was left there.
         """
-        if self._open is None or self._open.n_ctx < n_ctx:
-            self.close()
-            self._open = self._stack.enter_context(Cache.context(self, n_ctx))
-        yield self._open
-
-    def close(self) -> None:
-        """Free it; again is harmless."""
-        self._open = None
-        self._stack.close()
+        context = self.open.get(self, n_ctx)
+        self._is_used = True
+        yield context
 
 
 @contextmanager
-def sharing_one_context(cache: Cache) -> Iterator[QuestionCache]:
-    """The same cache for one question, whose context is freed at the end."""
-    shared = QuestionCache(**{part.name: getattr(cache, part.name) for part in fields(Cache)})
+def sharing_one_context(cache: Cache, held: Held | None = None) -> Iterator[QuestionCache]:
+    """The same cache for one question, whose context is freed at the end, or is the held one."""
+    open_one = OpenContext() if held is None else held.context
+    shared = QuestionCache(**{part.name: getattr(cache, part.name) for part in fields(Cache)}, open=open_one)
     try:
         yield shared
     finally:
-        shared.close()
+        if held is None:
+            open_one.close()

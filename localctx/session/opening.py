@@ -22,6 +22,8 @@ from localctx.values import Block, Coverage, Tokenizer
 __all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed"]
 
 BLOCKS_PER_REPORT = 64
+INNER = ("load_ms", "prefill_ms", "read_ms")
+"""Parts that are timed within others."""
 
 
 class _Pieces(Protocol):
@@ -41,14 +43,18 @@ class _Spelling(Protocol):
 @contextmanager
 def timed(timings: Timings, field: str) -> Iterator[None]:
     """Add the milliseconds spent inside to one field of the timings, without those that others took there."""
-    started, elsewhere_ms = time.perf_counter(), timings.load_ms + timings.prefill_ms
+    started, elsewhere_ms = time.perf_counter(), _inner_ms(timings)
     try:
         yield
     finally:
         elapsed_ms = (time.perf_counter() - started) * 1000
-        if field not in ("load_ms", "prefill_ms"):
-            elapsed_ms -= timings.load_ms + timings.prefill_ms - elsewhere_ms
+        if field not in INNER:
+            elapsed_ms -= _inner_ms(timings) - elsewhere_ms
         setattr(timings, field, getattr(timings, field) + elapsed_ms)
+
+
+def _inner_ms(timings: Timings) -> float:
+    return float(sum(getattr(timings, name) for name in INNER))
 
 
 def introduce(run: Run) -> Iterator[Event]:

@@ -71,7 +71,9 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
         yield from run.unheard()
+        before_ms = run.timings.prefill_ms
         decoded = yield from decode_one(context, request, run.timings, run.started, run.listen)
+        run.timings.question_ms += run.timings.prefill_ms - before_ms
         if placed.refreshed is not None:
             placed.refreshed.keep(context)
         return decoded
@@ -90,6 +92,8 @@ def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fre
         lambda done, total: run.listen(Progress("prefill", done, total, "tokens")),
     )
     seconds = time.perf_counter() - started
+    run.timings.compose_ms += context.restore_times.compose_s * 1000
+    run.timings.upload_ms += context.restore_times.upload_s * 1000
     if n_evaluated != layout.n_evaluated - sum(part.n_tokens for part in fresh):
         return False
     run.n_evaluated += n_evaluated

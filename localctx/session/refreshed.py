@@ -117,7 +117,7 @@ class Refreshed:
 
     def _spans(self, layout: Layout) -> Iterator[_Span]:
         """The evaluated spans behind the prefix, cut where pieces end, up to the second document."""
-        chain = TokenChain(self.cache.space)
+        chain = TokenChain(self.cache.space, is_apart=layout.is_apart)
         at = len(self.cache.prefix)
         limit = _end_of_first(layout)
         edges = [end for _, end in layout.ends]

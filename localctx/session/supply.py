@@ -63,18 +63,16 @@ class Supply:
             missing = self._missing_runs(passage.document, first, end)
             for stream in self.streams[passage.document][: None if missing else 1]:
                 ids += [stream.ids[number] for number in stream.runs_of(first, end)]
-        self.cache.kept.load(ids, self.cache.codec)
+        with timed(self.cache.run.timings, "read_ms"):
+            self.cache.kept.load(ids, self.cache.codec)
 
     def n_read(self) -> tuple[int, ...]:
         """Tokens of each document whose KV is at hand now."""
         counts = []
-        for streams in self.streams:
-            seen: set[tuple[int, int]] = set()
-            for stream in streams:
-                there = self.cache.kept.has(stream.ids, self.cache.codec)
-                seen.update(
-                    span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id in there
-                )
+        for (whole, *lazy), there in zip(self.streams, self.there, strict=True):
+            seen = _spans(whole, there)
+            for stream in lazy:
+                seen |= _spans(stream, self.cache.kept.has(stream.ids, self.cache.codec))
             counts.append(sum(end - first for first, end in seen))
         return tuple(counts)
 
@@ -152,9 +150,16 @@ def supply(cache: Cache) -> Generator[Event, None, Supply]:
     return Supply(cache, "lazy", both, there, n_missing, rate)
 
 
+def _spans(stream: TokenStream, there: set[bytes]) -> set[tuple[int, int]]:
+    """The spans of the stream's runs that are at hand."""
+    if len(there) == stream.n_runs:
+        return set(stream.spans)
+    return {span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id in there}
+
+
 def _n_tokens(stream: TokenStream, there: set[bytes]) -> int:
     """Tokens of the stream's runs that are at hand."""
-    return stream.n_tokens_of([number for number, run_id in enumerate(stream.ids) if run_id in there])
+    return sum(end - first for first, end in _spans(stream, there))
 
 
 def _index_now(

@@ -6,10 +6,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from xxhash import xxh3_128_digest
+
 from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
 from localctx.store import run_ids, run_spans
 
-__all__ = ["TokenStream"]
+__all__ = ["TokenStream", "TokenStreams"]
+
+REMEMBERED = 16
 
 
 class TokenStream:
@@ -72,3 +76,29 @@ class TokenStream:
     def n_tokens_of(self, runs: Sequence[int]) -> int:
         """Tokens of the runs with these numbers."""
         return sum(self.spans[run][1] - self.spans[run][0] for run in runs)
+
+
+class TokenStreams:
+    """Token streams by what they are made of: hashing a million tokens anew for each question takes longer
+    than looking up what is stored. The last few are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[object, ...], TokenStream] = {}
+
+    def get(
+        self,
+        tokens: array[int],
+        space: KVSpace,
+        policy: PrefillPolicy,
+        units: Sequence[int] = (),
+        offset: int = 0,
+    ) -> TokenStream:
+        """TokenStream(…) of these."""
+        cuts = tuple(units) if policy.kind == "independent" else ()
+        key = (xxh3_128_digest(tokens), space, policy, cuts, offset)
+        if key not in self._streams:
+            self._streams[key] = TokenStream(tokens, space, policy, units, offset)
+            while len(self._streams) > REMEMBERED:
+                del self._streams[next(iter(self._streams))]
+        return self._streams[key]

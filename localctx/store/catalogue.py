@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, Self
 
 from localctx.store.errors import StoreBusy, StoreUnusable
@@ -24,6 +25,8 @@ __all__ = ["Catalogue", "catalogue_errors", "insert_runs", "insert_segment"]
 
 BATCH = 500
 """Values of one IN (...) list."""
+REMEMBERED = 16
+"""Lists of ids of which it is known which are kept."""
 HEADER_BYTES_OF_AN_ENTRY = 240
 NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 RUN_COLUMNS = (
@@ -39,6 +42,7 @@ class Catalogue:
         self.is_read_only = is_read_only
         self._connection = connection
         self._lock = threading.RLock()
+        self._kept_ids: dict[bytes, tuple[tuple[int, int], frozenset[bytes]]] = {}
 
     @classmethod
     def open(cls, folder: StoreFolder) -> Self:
@@ -96,6 +100,28 @@ class Catalogue:
                 if codec in (None, run.codec):
                     found[run.id] = run
         return found
+
+    def kept_ids(self, ids: Sequence[bytes], codec: str | None) -> frozenset[bytes]:
+        """Those of the ids that are kept, in `codec` or in any; known when asked again, while nothing
+        changes.
+        """
+        name = blake2b(b"".join(ids), key=(codec or "").encode()).digest()
+        with catalogue_errors(), self._lock:
+            (others,) = self._connection.execute("PRAGMA data_version").fetchone()
+            version = (others, self._connection.total_changes)
+            if name not in self._kept_ids or self._kept_ids[name][0] != version:
+                self._kept_ids[name] = version, self._find_ids(ids, codec)
+                while len(self._kept_ids) > REMEMBERED:
+                    del self._kept_ids[next(iter(self._kept_ids))]
+            return self._kept_ids[name][1]
+
+    def _find_ids(self, ids: Sequence[bytes], codec: str | None) -> frozenset[bytes]:
+        found: set[bytes] = set()
+        for start in range(0, len(ids), BATCH):
+            some = ids[start : start + BATCH]
+            sql = f"SELECT id FROM runs WHERE id IN ({_marks(some)}) AND codec = coalesce(?, codec)"  # noqa: S608  # only "?"
+            found.update(row[0] for row in self.query(sql, [*some, codec]))
+        return frozenset(found)
 
     def n_leading(self, ids: Sequence[bytes], codec: str | None) -> int:
         """How many of the first ids are kept without a gap."""

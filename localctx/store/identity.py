@@ -71,9 +71,10 @@ class TokenChain:
     restored from. The prefix is in the space.
     """
 
-    def __init__(self, space: KVSpace) -> None:
+    def __init__(self, space: KVSpace, *, is_apart: bool = False) -> None:
+        """is_apart: what was evaluated saw what was restored alone."""
         seed = base_id(space, PrefillPolicy("exact", 0))
-        self._hasher = blake2b(seed, digest_size=ID_BYTES, person=b"span")
+        self._hasher = blake2b(seed, digest_size=ID_BYTES, person=b"apart" if is_apart else b"span")
 
     def add_evaluated(self, tokens: Sequence[int]) -> None:
         """The next tokens, evaluated behind everything before them."""

@@ -10,7 +10,9 @@ import contextlib
 import errno
 import mmap
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -24,6 +26,8 @@ __all__ = ["Located", "SegmentReader", "Views"]
 
 NEAR_BYTES = 1 << 20
 """Places so near to each other are read in one go."""
+MAX_READERS = 8
+"""Threads that read at a time: enough for a disk to have its queue filled."""
 Stamp: TypeAlias = tuple[int, int, int]
 
 
@@ -80,9 +84,10 @@ class SegmentReader:
                 if (descriptor := self._open(name, group, result)) is not None:
                     stack.callback(os.close, descriptor)
                     advise(descriptor, [place for _, place in group])
-                    opened.append((name, descriptor, group))
-            for name, descriptor, group in opened:
-                sound = self._sound(name, descriptor, group, result)
+                    opened.append((descriptor, group, self._checked_in(name, descriptor)))
+            self._check(opened, result)
+            for descriptor, group, checked in opened:
+                sound = [(item, place) for item, place in group if place.offset in checked]
                 if sound:
                     stack.callback(release, map_views(descriptor, sound, result))
             yield result
@@ -129,30 +134,54 @@ class SegmentReader:
             return descriptor
         return None
 
-    def _sound(
-        self, name: str, descriptor: int, group: Sequence[tuple[Name, Located]], result: Views[Name]
-    ) -> list[tuple[Name, Located]]:
-        """The entries that are what was written; those checked before in the unchanged file are not read."""
+    def _checked_in(self, name: str, descriptor: int) -> set[int]:
+        """The offsets that were found sound before in the unchanged file."""
         status = os.fstat(descriptor)
-        checked = self._checked.setdefault((name, (status.st_ino, status.st_mtime_ns, status.st_size)), set())
-        sound = []
-        buffer = bytearray()
-        for item, place in group:
-            if place.offset not in checked:
-                if len(buffer) < place.size_bytes:
-                    buffer = bytearray(place.size_bytes)
-                view = memoryview(buffer)[: place.size_bytes]
-                try:
-                    is_whole = read_exactly(descriptor, view, place.offset)
-                except OSError as error:
-                    result.unreadable[item] = os_error_text(error)
-                    continue
-                if not is_whole or checksum_of(view) != place.checksum:
-                    result.damaged.append(item)
-                    continue
+        return self._checked.setdefault((name, (status.st_ino, status.st_mtime_ns, status.st_size)), set())
+
+    def _check(
+        self, opened: Sequence[tuple[int, Sequence[tuple[Name, Located]], set[int]]], result: Views[Name]
+    ) -> None:
+        """Read what was not checked before, and note what is sound, what is not, and what cannot be read."""
+        anew = [
+            (descriptor, item, place, checked)
+            for descriptor, group, checked in opened
+            for item, place in group
+            if place.offset not in checked
+        ]
+        said = _verdicts([(descriptor, place) for descriptor, _, place, _ in anew])
+        for (_, item, place, checked), problem in zip(anew, said, strict=True):
+            if problem is None:
                 checked.add(place.offset)
-            sound.append((item, place))
-        return sound
+            elif problem:
+                result.unreadable[item] = problem
+            else:
+                result.damaged.append(item)
+
+
+def _verdicts(places: Sequence[tuple[int, Located]]) -> list[str | None]:
+    """What is wrong with each place of a file: None for nothing, "" for damage, else why it cannot be read.
+
+    Several are read at a time: neither reading nor checking holds the interpreter's lock.
+    """
+    buffers = threading.local()
+
+    def verdict(where: tuple[int, Located]) -> str | None:
+        descriptor, place = where
+        buffer: bytearray = getattr(buffers, "bytes", bytearray())
+        if len(buffer) < place.size_bytes:
+            buffers.bytes = buffer = bytearray(place.size_bytes)
+        view = memoryview(buffer)[: place.size_bytes]
+        try:
+            is_whole = read_exactly(descriptor, view, place.offset)
+        except OSError as error:
+            return os_error_text(error)
+        return None if is_whole and checksum_of(view) == place.checksum else ""
+
+    if sum(place.size_bytes for _, place in places) < NEAR_BYTES:
+        return [verdict(where) for where in places]
+    with ThreadPoolExecutor(min(MAX_READERS, len(places))) as pool:
+        return list(pool.map(verdict, places))
 
 
 def by_segment(places: Iterable[tuple[Any, Located]]) -> dict[str, list[tuple[Any, Located]]]:

@@ -126,6 +126,10 @@ class KVStore:
         """How many of the first runs are kept without a gap, in `codec` or in any."""
         return self.catalogue.n_leading(ids, codec)
 
+    def which(self, ids: Sequence[bytes], codec: str | None = None) -> frozenset[bytes]:
+        """Those of the ids whose runs are kept, in `codec` or in any."""
+        return self.catalogue.kept_ids(ids, codec)
+
     def lookup(self, ids: Sequence[bytes], codec: str | None = None) -> dict[bytes, StoredRun]:
         """Where the runs lie that are kept; without `codec` the encoding with the least error of each."""
         return self.catalogue.find_runs(ids, codec)

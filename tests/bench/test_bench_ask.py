@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from localctx.bench import ask
-from localctx.bench.ask import WAYS, Asking, measure
+from localctx.bench.ask import STORED, WAYS, Asking, measure
+from localctx.bench.ask_report import PARTS
 from localctx.bench.inputs import BUILT_IN
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
@@ -32,7 +33,7 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
     shown = measure(model, settings, None, 3000, Asking(n_made=2, n_repeats=2), silent).to_json()
     assert shown["schema"] == "localctx.bench.ask/1"
     assert (shown["n_questions"], shown["n_repeats"]) == (2, 2)
-    assert "store opened" in shown["ttft"]
+    assert "runs read and checked" in shown["ttft"]
     indexed = shown["indexed"]
     assert indexed["source"] == BUILT_IN
     assert 2500 < indexed["tokens_stored"] == indexed["tokens_total"] <= 3000
@@ -45,11 +46,15 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
     for question in {row["question"] for row in shown["questions"]}:
         rows = {row["way"]: row for row in shown["questions"] if row["question"] == question}
         assert all(row["n_evaluated"] + row["n_restored"] == row["n_prompt"] for row in rows.values())
-        zero, auto, again, dense, retrieve = (rows[way] for way in WAYS)
+        zero, cold, auto, again, dense, retrieve = (rows[way] for way in WAYS)
         assert zero["n_prompt"] == auto["n_prompt"] == again["n_prompt"] == dense["n_evaluated"]
+        assert cold["n_evaluated"] == zero["n_evaluated"]
         assert zero["n_restored"] > 128  # passages, not the prefix alone
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
+    parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
+    assert all(parts[way][part] > 0 for way in STORED for part in PARTS if part != "load")
+    assert parts["re-prefill"]["compose"] == parts["retrieve"]["read"] == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,7 +73,7 @@ def test_own_questions_of_an_own_document(model: LlamaModel, tmp_path: Path) -> 
     zero = next(row for row in report.rows if row.way == WAYS[0])
     assert zero.n_evaluated < zero.n_prompt  # --kv refresh does not rule here
     assert len(told) == 1 + len(WAYS)
-    assert len(report.lines) == 2 + len(WAYS)
+    assert len(report.lines) == 3 + len(WAYS) + len(STORED)
 
 
 @pytest.mark.parametrize(
@@ -109,4 +114,5 @@ def test_the_clock_starts_when_all_is_counted(
     measure(
         model, Settings(store=str(tmp_path), max_tokens=4), None, 3000, Asking(n_made=1, n_repeats=1), silent
     )
-    assert steps == ["_sizes", "_new_run"] * 2 * len(WAYS)  # once before it counts
+    n_asked = 2 * (len(WAYS) + 3) + 1  # once before it counts; another question goes before in sessions
+    assert steps == ["_sizes", "_new_run"] * n_asked

@@ -23,6 +23,7 @@ from localctx.session.events import Listener, Notice, Progress, ignore_progress
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
 from localctx.session.kept import Kept
+from localctx.session.one_context import Held
 from localctx.settings import Settings
 from localctx.store import KVStore, StoreUnusable
 
@@ -64,13 +65,13 @@ class Place:
         return str(path)
 
     def ask(
-        self, *files: str, question: str = QUESTION, kept: Kept | None = None, **settings: object
+        self, *files: str, question: str = QUESTION, held: Held | None = None, **settings: object
     ) -> Answer:
         """Ask in a process of its own, so to speak."""
         with ExitStack() as stack:
             model = stack.enter_context(open_model(self.model, EngineOptions(n_threads=1)))
             documents = [stack.enter_context(open_document(file, cache_dir=None)) for file in files]
-            return answer_of(list(ask(documents, model, question, self.settings(**settings), kept=kept)))
+            return answer_of(list(ask(documents, model, question, self.settings(**settings), held=held)))
 
     def index(
         self, file: str, listen: Listener = ignore_progress, **settings: object
@@ -294,8 +295,8 @@ def test_without_a_store_nothing_is_left(place: Place, monkeypatch: pytest.Monke
 def test_memory_keeps_runs_from_question_to_question(place: Place) -> None:
     file = place.write(LONG)
     kept = Kept(None, lambda text: None, has_store=False)
-    first = place.ask(file, strategy="stream", store="off", kv="refresh=0", kept=kept)
-    second = place.ask(file, strategy="stream", store="off", kv="refresh=0", kept=kept)
+    first = place.ask(file, strategy="stream", store="off", kv="refresh=0", held=Held(kept))
+    second = place.ask(file, strategy="stream", store="off", kv="refresh=0", held=Held(kept))
     assert second.tokens.evaluated < 200 < first.tokens.evaluated
     assert second.text == first.text
 
@@ -363,7 +364,7 @@ def test_documents_never_see_each_others_cells(indexed: Place) -> None:
     alone = indexed.ask(two, strategy="stream", kv="refresh=0")
     kept = Kept(indexed.store, lambda text: None)
     answers = [
-        indexed.ask(file, strategy="stream", kv="refresh=0", kept=kept) for file in (one, two, one, two)
+        indexed.ask(file, strategy="stream", kv="refresh=0", held=Held(kept)) for file in (one, two, one, two)
     ]
     kept.close()
     assert answers[1].text == answers[3].text == alone.text

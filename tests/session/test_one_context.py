@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from session.conftest import answer_of
 from session.test_kept_kv import LONG, SHORT, Place, chapters
 
+from localctx.document import open_document
+from localctx.engine.llama import open_model
 from localctx.engine.llama_context import LlamaContext
+from localctx.engine.options import EngineOptions
+from localctx.session.ask import ask
 from localctx.session.cache import Cache
-from localctx.session.one_context import sharing_one_context
+from localctx.session.kept import Kept
+from localctx.session.one_context import Held, sharing_one_context
+
+TWO_QUESTIONS = ("code of gate 7?", "code of gate 12?")
 
 
 @dataclass
@@ -143,3 +152,33 @@ def test_it_is_closed_after_a_failure(place: Place, opened: Opened, monkeypatch:
     with pytest.raises(RuntimeError):
         place.ask(place.write(LONG), strategy="stream", kv="lazy=on")
     assert (len(opened.n_ctx), opened.open) == (1, 0)
+
+
+def test_questions_that_follow_each_other_share_it(place: Place, opened: Opened) -> None:
+    file = place.write(LONG)
+    alone = [place.ask(file, strategy="stream", question=text, kv="refresh=0") for text in TWO_QUESTIONS]
+    opened.n_ctx.clear()
+    with (
+        closing(Held(Kept(place.store, lambda text: None))) as held,
+        open_model(place.model, EngineOptions(n_threads=1)) as model,
+        open_document(file, cache_dir=None) as document,
+    ):
+        settings = place.settings(strategy="stream", kv="refresh=0")
+        told = [answer_of(list(ask([document], model, text, settings, held=held))) for text in TWO_QUESTIONS]
+        assert (len(opened.n_ctx), opened.open) == (1, 1)
+        assert [one.text for one in told] == [one.text for one in alone]
+        plain = answer_of(
+            list(ask([document], model, "Why?", place.settings(strategy="retrieve"), held=held))
+        )
+        assert (plain.strategy, opened.open, opened.most) == ("retrieve", 0, 1)  # not beside another one
+        answer_of(list(ask([document], model, TWO_QUESTIONS[0], settings, held=held)))
+        assert opened.open == 1
+    assert opened.open == 0
+
+
+def test_the_one_of_another_model_is_not_used(place: Place) -> None:
+    file = place.write(LONG)
+    held = Held(Kept(place.store, lambda text: None))
+    texts = [place.ask(file, strategy="stream", kv="refresh=0", held=held).text for _ in range(2)]
+    held.close()
+    assert texts[0] == texts[1]

@@ -16,6 +16,7 @@ from localctx.kv import KVPart
 from localctx.session import refreshed
 from localctx.session.answer import Answer
 from localctx.session.kept import Kept
+from localctx.session.one_context import Held
 from localctx.store import KVStore
 
 
@@ -265,9 +266,9 @@ def test_a_lazy_document_keeps_them_too(place: Place) -> None:
 
 
 def test_a_store_that_stays_open_serves_them(indexed: Place) -> None:
-    runs = Kept(indexed.store, lambda text: None)
-    first, second = put(indexed, 33, kept=runs), put(indexed, 33, kept=runs)
-    runs.close()
+    held = Held(Kept(indexed.store, lambda text: None))
+    first, second = put(indexed, 33, held=held), put(indexed, 33, held=held)
+    held.close()
     assert second.tokens.evaluated < 100 < first.tokens.evaluated
 
 

@@ -18,6 +18,7 @@ from localctx._native import Run
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.kv import KVPart
 from localctx.session.kept import Kept
+from localctx.session.one_context import Held
 
 
 @dataclass
@@ -34,10 +35,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     record = Seen()
     place, stream = LlamaKVContext.place, LlamaKVContext.stream
 
-    def placing(context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *words: Any) -> int:
+    def placing(
+        context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *words: Any, **named: Any
+    ) -> int:
         if parts:
             record.placed.append((list(tokens), list(parts)))
-        return place(context, tokens, parts, *words)
+        return place(context, tokens, parts, *words, **named)
 
     def streaming(context: LlamaKVContext, *words: Any, **named: Any) -> int:
         record.streamed.append((named.get("first", 0), sum(part.n_tokens for part in named.get("left", ()))))
@@ -101,7 +104,7 @@ def test_the_codec_that_is_asked_for_is_the_one_that_is_read(place: Place, seen:
     kept = Kept(place.store, lambda text: None)
     for codec in ("int4", "int8"):
         seen.placed.clear()
-        place.ask(file, strategy="stream", kv=f"codec={codec},refresh=0", kept=kept)
+        place.ask(file, strategy="stream", kv=f"codec={codec},refresh=0", held=Held(kept))
         ((_, parts),) = seen.placed
         codecs = [part.source.codec for part in parts if isinstance(part.source, Run)][1:]  # the prefix first
         assert codecs == [codec] * len(codecs) != []

@@ -1,0 +1,100 @@
+"""KV composed at new positions and put into the cells, slice by slice. Knows no plan and no layout.
+
+A slice bounds the host memory that it takes, which is slow to get where it is page-locked; the next one is
+composed in another thread while one is copied to the device.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from localctx._native import Rope, State, compose, state_size
+from localctx.engine.llama_state import CellStates
+from localctx.kv import RUN_TOKENS, KVPart, RestoreTimes
+
+__all__ = ["KVSlice", "KVWriter", "rows_of", "slices_of"]
+
+SLICE_BYTES = 64 << 20
+"""Of one slice, about: large enough that copying it is as fast as it gets."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KVSlice:
+    """Rows of the parts, one after the other (their positions are ignored), for ascending `positions`."""
+
+    parts: Sequence[KVPart]
+    positions: NDArray[np.int32]
+
+
+class KVWriter:
+    """Puts KV into sequences of one context. `times`: what was spent so far; the two overlap."""
+
+    def __init__(
+        self, cells: CellStates, like: State, rope: Rope, spare: int, times: RestoreTimes | None = None
+    ) -> None:
+        """`like`: any state of this context · `spare`: an empty sequence, left empty."""
+        self._cells = cells
+        self._like = like
+        self._rope = rope
+        self._spare = spare
+        self.times = times or RestoreTimes()
+        row_bytes = state_size(like, 2) - state_size(like, 1)
+        self.slice_tokens = max(1, SLICE_BYTES // row_bytes // RUN_TOKENS) * RUN_TOKENS
+
+    def write(self, sequence: int, slices: Iterable[KVSlice]) -> None:
+        """Add the slices' rows to the cells of `sequence`, which holds none at their positions.
+
+        Slices are asked for one by one, in this thread. Raises ModelError when llama.cpp refuses one,
+        ValueError for layouts that differ.
+        """
+        waiting: tuple[KVSlice, Future[NDArray[np.uint8]]] | None = None
+        with ThreadPoolExecutor(1, thread_name_prefix="compose") as pool:
+            for one in slices:
+                begun = pool.submit(self._composed, one)
+                if waiting is not None:
+                    self._put(sequence, *waiting)
+                waiting = (one, begun)
+            if waiting is not None:
+                self._put(sequence, *waiting)
+
+    def _composed(self, one: KVSlice) -> NDArray[np.uint8]:
+        started = time.perf_counter()
+        out = self._cells.buffers.lend(state_size(self._like, len(one.positions)))
+        rows = [(part.source, part.first, part.n_tokens) for part in one.parts]
+        blob = compose(self._like, rows, one.positions, self._rope, out=out)
+        self.times.compose_s += time.perf_counter() - started
+        return blob
+
+    def _put(self, sequence: int, one: KVSlice, begun: Future[NDArray[np.uint8]]) -> None:
+        blob = begun.result()
+        started = time.perf_counter()
+        self._cells.restore(self._spare, blob)
+        first, end = int(one.positions[0]), int(one.positions[-1]) + 1
+        self._cells.copy(self._spare, sequence, first, end)
+        self._cells.drop(self._spare)
+        self.times.upload_s += time.perf_counter() - started
+
+
+def slices_of(parts: Sequence[KVPart], positions: NDArray[np.int32], n_tokens: int) -> Iterator[KVSlice]:
+    """The parts' rows, n_tokens at a time, at `positions`."""
+    for first in range(0, len(positions), n_tokens):
+        at = positions[first : first + n_tokens]
+        yield KVSlice(rows_of(parts, first, first + len(at)), at)
+
+
+def rows_of(parts: Sequence[KVPart], first: int, end: int | None = None) -> list[KVPart]:
+    """Parts of the rows [first, end) of all of them, one after the other; to the last row without `end`."""
+    kept, at = [], 0
+    for part in parts:
+        start = max(first - at, 0)
+        stop = part.n_tokens if end is None else min(end - at, part.n_tokens)
+        if start < stop:
+            kept.append(KVPart(part.source, part.first + start, stop - start, part.position))
+        at += part.n_tokens
+    return kept
