@@ -1,4 +1,4 @@
-"""`--embedder` and `--reranker` as a user types them: what is said of the selection and of what is missing."""
+"""`--embedder` and `--reranker` as a user types them: what is said of the selection, of what is missing."""
 
 from __future__ import annotations
 
