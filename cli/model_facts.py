@@ -13,7 +13,7 @@ def model_facts(spec: str) -> dict[str, Any]:
 
     Raises UsageError for an unknown name; a known model whose file is missing is described without it.
     """
-    from localctx.engine.gguf import open_model as read_file
+    from localctx.engine.gguf import open_embedding_model, open_model
     from localctx.engine.model_facts import kv_shape
     from localctx.engine.model_facts import model_facts as file_facts
     from localctx.errors import ModelError
@@ -29,7 +29,8 @@ def model_facts(spec: str) -> dict[str, Any]:
             if manifest is None:
                 raise
     if path is not None:
-        header = read_file(path)
+        is_embedder = manifest is not None and manifest.embedder is not None
+        header = open_embedding_model(path) if is_embedder else open_model(path)
         manifest = manifest or match(header.metadata)
         info = file_facts(header)
         facts |= {"path": str(path), "file": {**asdict(info), "plain_attention": kv_shape(header).is_plain}}

@@ -10,14 +10,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
-from localctx.errors import InputError, ModelError, UsageError
-from localctx.settings import DEFAULT_EMBEDDER, Settings, load_settings
+from localctx.errors import InputError, UsageError
+from localctx.settings import Settings, load_settings
 from localctx.small_text import read_small_text, reason_of
 
 if TYPE_CHECKING:
     from localctx.document import Document
     from localctx.document.events import Preview
     from localctx.engine.embedder import EmbedderFile
+    from localctx.engine.reranker import RerankerFile
     from localctx.engine.thinking import ThinkingTags
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
@@ -33,7 +34,6 @@ __all__ = [
     "open",
     "open_document_for",
     "open_model_for",
-    "opened_embedder",
     "settings_for",
 ]
 
@@ -85,41 +85,6 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         retrieval_heads=manifest.kv.retrieval_heads if manifest else (),
     )
     return open_model(chosen.path, options)
-
-
-@contextmanager
-def opened_embedder(settings: Settings) -> Iterator[EmbedderFile | str | None]:
-    """The embedder that the settings name, or why there is none; None with `off`. Loaded when it is needed,
-    freed at the end.
-
-    That the default one is not installed is no error. Raises what localctx.errors names for models.
-    """
-    from localctx.engine import EngineOptions
-    from localctx.engine.embedder import EmbedderFile
-    from localctx.engine.gguf import open_embedding_model
-    from localctx.registry import match, resolve
-
-    if settings.embedder == "off":
-        yield None
-        return
-    try:
-        resolved = resolve(settings.embedder)
-        manifest = resolved.manifest or match(open_embedding_model(resolved.path).metadata)
-    except ModelError as error:
-        if settings.embedder != DEFAULT_EMBEDDER:
-            raise
-        yield f"{error.message} ({error.hint})" if error.hint else error.message
-        return
-    facts = manifest.embedder if manifest is not None else None
-    with EmbedderFile(
-        resolved.path,
-        resolved.name,
-        manifest.languages if manifest is not None else (),
-        facts.query_prefix if facts is not None else "",
-        facts.passage_prefix if facts is not None else "",
-        EngineOptions(name=resolved.name, n_threads=settings.threads),
-    ) as file:
-        yield file
 
 
 def _thinking(manifest: Manifest) -> ThinkingTags | None:
@@ -175,8 +140,7 @@ class OpenDocument:
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
         self._held: Held | None = None
         self._resources = ExitStack()
-        self._embedder: EmbedderFile | str | None = None
-        self._has_embedder = False
+        self._found: tuple[EmbedderFile | str | None, RerankerFile | None] | None = None
 
     def summarize(self, length: str = "medium", focus: str | None = None) -> Answer:
         """The document's points with their places. Raises what localctx.errors names."""
@@ -192,13 +156,15 @@ class OpenDocument:
         """Answer a question from the document; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
+        embedder, reranker = self._selectors()
         events = ask(
             [self.document],
             self.model,
             question,
             self.settings,
             held=self._shared(),
-            embedder=self._opened_embedder(),
+            embedder=embedder,
+            reranker=reranker,
         )
         if not stream:
             return _last(events)
@@ -216,12 +182,14 @@ class OpenDocument:
             self._held = Held(Kept.of_settings(self.settings, lambda text: None))
         return self._held
 
-    def _opened_embedder(self) -> EmbedderFile | str | None:
-        """The embedder, the same for every question."""
-        if not self._has_embedder:
-            self._embedder = self._resources.enter_context(opened_embedder(self.settings))
-            self._has_embedder = True
-        return self._embedder
+    def _selectors(self) -> tuple[EmbedderFile | str | None, RerankerFile | None]:
+        """Embedder and cross-encoder, the same for every question."""
+        from localctx.registry.selectors import opened_embedder, opened_reranker
+
+        if self._found is None:
+            enter = self._resources.enter_context
+            self._found = enter(opened_embedder(self.settings)), enter(opened_reranker(self.settings))
+        return self._found
 
     def close(self) -> None:
         """End streams that were not read to their end, and free the model and the document."""

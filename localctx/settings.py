@@ -49,7 +49,8 @@ class Settings:
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
     of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · embedder: name or path of
-    the model whose vectors find passages in other words than the question's, or "off".
+    the model whose vectors find passages in other words than the question's, or "off" · reranker: name or
+    path of a cross-encoder that judges the best passages again.
     """
 
     model: str = DEFAULT_MODEL
@@ -72,6 +73,7 @@ class Settings:
     latency: float = 1.0
     kv: str = ""
     embedder: str = DEFAULT_EMBEDDER
+    reranker: str | None = None
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -115,7 +117,7 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
-    for name in ("model", "store", "password_file", "encoding", "embedder"):
+    for name in ("model", "store", "password_file", "encoding", "embedder", "reranker"):
         value = getattr(settings, name)
         if value is not None and (not value or "\0" in value):
             raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")

@@ -49,7 +49,8 @@ def index(
 
 def _index(job: Job) -> None:
     """Prefill, and say what was done."""
-    from localctx.api import closing_events, opened_embedder
+    from localctx.api import closing_events
+    from localctx.registry.selectors import opened_embedder
     from localctx.session.indexed import Indexed
     from localctx.session.indexing import index_documents
     from localctx.session.strategy import Choice

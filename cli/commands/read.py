@@ -80,7 +80,7 @@ def ask(
     pages: Pages = None,
 ) -> None:
     """Ask one question of documents: the answer, where it stands, and what was read."""
-    from localctx.api import opened_embedder
+    from localctx.registry.selectors import opened_embedder, opened_reranker
     from localctx.session.ask import ask as verb
     from localctx.session.strategy import choose_ask
 
@@ -92,8 +92,8 @@ def ask(
     def asked(
         documents: list[Document], model: Model, settings: Settings, listen: Listener
     ) -> Iterator[Event]:
-        with opened_embedder(settings) as embedder:
-            yield from verb(documents, model, text, settings, listen, embedder=embedder)
+        with opened_embedder(settings) as embedder, opened_reranker(settings) as reranker:
+            yield from verb(documents, model, text, settings, listen, embedder=embedder, reranker=reranker)
 
     run_verb(
         Job("ask", files, run, output, pages),

@@ -17,7 +17,7 @@ from localctx.engine.encoder import N_BATCH, N_SEQUENCES, Encoder
 from localctx.engine.gguf import GGUFHeader, display, open_reranking_model
 from localctx.engine.options import EngineOptions
 
-__all__ = ["Reranker", "open_reranker"]
+__all__ = ["Reranker", "RerankerFile", "open_reranker"]
 
 LEAST_PASSAGE_TOKENS = 64
 """Room that a long question leaves."""
@@ -28,6 +28,29 @@ def open_reranker(path: Path, options: EngineOptions | None = None) -> Reranker:
     from localctx.engine.llama import library
 
     return Reranker(library(), open_reranking_model(path), options or EngineOptions())
+
+
+class RerankerFile:
+    """A cross-encoder by its file, loaded when it is first asked for; whoever made this closes it."""
+
+    def __init__(self, path: Path, options: EngineOptions) -> None:
+        self._path = path
+        self._options = options
+        self._reranker: Reranker | None = None
+
+    def open(self) -> Reranker:
+        """The cross-encoder, loaded once. Raises ModelError."""
+        if self._reranker is None:
+            self._reranker = open_reranker(self._path, self._options)
+        return self._reranker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._reranker is not None:
+            self._reranker.close()
+            self._reranker = None
 
 
 class Reranker:

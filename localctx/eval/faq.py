@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.api import choose_model, open_model_for, opened_embedder
+from localctx.api import choose_model, open_model_for
 from localctx.document import open_document
 from localctx.errors import LocalctxError, UsageError
 from localctx.index import LexicalIndex
+from localctx.registry.selectors import opened_embedder
 from localctx.selection.dense import dense_scores, hybrid, max_sim, reranked
 from localctx.session.events import ignore_progress
 from localctx.session.opening import index_all

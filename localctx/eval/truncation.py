@@ -22,9 +22,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.api import choose_model, open_document_for, open_model_for, opened_embedder
+from localctx.api import choose_model, open_document_for, open_model_for
 from localctx.bench.inputs import built_in_text
 from localctx.index.terms import content_words, stem
+from localctx.registry.selectors import opened_embedder
 from localctx.selection import sentences
 from localctx.session.condense import condense
 from localctx.session.condense_scores import Embed

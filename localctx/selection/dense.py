@@ -65,7 +65,7 @@ def max_sim(question: NDArray[np.float32], block: NDArray[np.float32]) -> float:
     return float((question @ block.T).max(axis=1).mean())
 
 
-def reranked(first: Scores, second: Mapping[int, float]) -> Scores:
+def reranked(first: Scores, second: Mapping[int, float], name: str = "maxsim") -> Scores:
     """The first look's scores, the blocks that were looked at twice being judged by both and before all
     others.
     """
@@ -77,7 +77,7 @@ def reranked(first: Scores, second: Mapping[int, float]) -> Scores:
         found[number] = value - floor + 1e-6
     looked_at = tuple(value if number in second else 0.0 for number, value in enumerate(first.values))
     both = fuse(
-        [Scores(first.selector, looked_at), Scores("maxsim", tuple(found))],
+        [Scores(first.selector, looked_at), Scores(name, tuple(found))],
         [1 - MAX_SIM_WEIGHT, MAX_SIM_WEIGHT],
     )
     least = min((both.values[number] for number in second), default=0.0)

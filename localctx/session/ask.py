@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
+from localctx.engine.reranker import RerankerFile
 from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
 from localctx.selection import Passage as Candidate
@@ -51,11 +52,13 @@ def ask(
     *,
     held: Held | None = None,
     embedder: EmbedderFile | str | None = None,
+    reranker: RerankerFile | None = None,
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
     `held`: what earlier questions left, which stays open; default: the store of the settings, and a context
-    for this question · `embedder`: finds passages in other words than the question's; or why there is none.
+    for this question · `embedder`: finds passages in other words than the question's; or why there is none ·
+    `reranker`: judges the best of them again.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
@@ -63,7 +66,7 @@ def ask(
         raise UsageError("the question is empty", "-q 'What does the document say about …?'")
     check_strategy(settings.strategy, "ask")
     run = start(documents, model, settings, listen)
-    run.embedder = embedder
+    run.embedder, run.reranker = embedder, reranker
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)

@@ -74,8 +74,8 @@ class QuestionCache(Cache):
 
     @contextmanager
     def context(self, n_ctx: int) -> Iterator[KVContext]:
-        """The one context, with n_ctx cells at least, and no fewer than least_n_ctx. A larger one takes the place of a smaller one, which is
-        freed first; what the cache holds is whatever was left there.
+        """The one context, with n_ctx cells at least, and no fewer than least_n_ctx. A larger one takes the
+        place of a smaller one, which is freed first; what the cache holds is whatever was left there.
         """
         context = self.open.get(self, max(n_ctx, self.least_n_ctx))
         self._is_used = True

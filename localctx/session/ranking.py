@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from localctx.document.language import language_of_sample
+from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
 from localctx.index.question_language import question_language
@@ -16,7 +17,7 @@ from localctx.selection.dense import always_in, dense_scores, diverse, hybrid, m
 from localctx.selection.fuse import fuse
 from localctx.session.events import Event
 from localctx.session.run import Run
-from localctx.session.vectors import RunVectors, missing_first
+from localctx.session.vectors import RunVectors, embedded_text, missing_first
 from localctx.values import Scores
 
 __all__ = ["ranked_blocks", "vectors_of"]
@@ -58,6 +59,8 @@ def ranked_blocks(
     scores = _scores(index, by_words, question, vectors if "dense" in wanted else None, keys, wanted)
     if vectors is not None and "maxsim" in wanted:
         scores = _reranked(vectors, scores, question)
+    if run.reranker is not None:
+        scores = _judged(run, run.reranker, scores, question)
     if vectors is not None and "mmr" in wanted:
         scores = _varied(vectors, scores)
     if vectors is not None:
@@ -130,6 +133,13 @@ def _reranked(vectors: RunVectors, first: Scores, question: str) -> Scores:
     """The best blocks judged token by token as well."""
     asked, found = vectors.question(question).tokens, vectors.passages(_best(first, N_RERANKED))
     return reranked(first, {number: max_sim(asked, one.tokens) for number, one in found.items()})
+
+
+def _judged(run: Run, file: RerankerFile, first: Scores, question: str) -> Scores:
+    """The best blocks judged by the cross-encoder as well. Raises ModelError: it was asked for by name."""
+    best = _best(first, N_RERANKED)
+    values = file.open().scores(question, [embedded_text(run.passage(number)) for number in best])
+    return reranked(first, dict(zip(best, values, strict=True)), "reranker")
 
 
 def _varied(vectors: RunVectors, scores: Scores) -> Scores:

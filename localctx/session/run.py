@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from localctx.document import Document
 from localctx.document.cache import NOT_KEPT
 from localctx.engine.embedder import EmbedderFile
+from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
@@ -22,8 +23,8 @@ __all__ = ["Run", "start"]
 @dataclass(slots=True)
 class Run:
     """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use ·
-    embedder: or why there is none, in words; None: nobody asked for one ·
-    selection: how passages were chosen, for the answer.
+    embedder: or why there is none, in words; None: nobody asked for one · reranker: judges the best
+    passages again · selection: how passages were chosen, for the answer.
     """
 
     readings: list[Reading]
@@ -38,6 +39,7 @@ class Run:
     n_restored: int = 0
     n_generated: int = 0
     embedder: EmbedderFile | str | None = None
+    reranker: RerankerFile | None = None
     selection: dict[str, object] | None = None
     _unheard: list[str] = field(default_factory=list)
 

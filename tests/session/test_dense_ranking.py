@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.tiny_bert import write_tiny_bert
+from engine.tiny_bert import write_tiny_bert, write_tiny_reranker
 from session.conftest import answer_of, of_kind
 
 from localctx.document import Document, open_document
 from localctx.engine import EchoModel
 from localctx.engine.embedder import Embedder, EmbedderFile
+from localctx.engine.options import EngineOptions
+from localctx.engine.reranker import RerankerFile
 from localctx.index import Hits
 from localctx.session import ranking
 from localctx.session.answer import Answer
@@ -279,3 +281,19 @@ def test_a_damaged_embedder_costs_the_vectors_not_the_answer(place: Place) -> No
     answer = place.ask()
     assert [text for text in answer.warnings if "by words alone" in text]
     assert answer.coverage.tokens_attended > 0
+
+
+def test_a_cross_encoder_judges_the_best(place: Place) -> None:
+    options = EngineOptions(name="r")
+    with RerankerFile(write_tiny_reranker(place.folder / "r.gguf"), options) as reranker:
+        run = place.run(kv="rank=lexical")
+        run.reranker = reranker
+        hits, _ = place.rank(run)
+        assert run.selection is not None
+        assert run.selection["selectors"] == ["lexical", "reranker"]
+        texts = [embedded_text(run.passage(number)) for number, _ in hits.ranking[:2]]
+        assert len(set(texts)) == 2
+        assert all(0 < value < 1 for value in reranker.open().scores(QUESTION, texts))
+        with index_all(run) as index:
+            by_words = [number for number, _ in index.search(QUESTION).ranking]
+        assert {number for number, _ in hits.ranking[:16]} == set(by_words[:16])
