@@ -36,7 +36,7 @@ define HELP
 make demo          set up .venv and summarise a sample PDF with the embedded model
 make test          set up everything for development and run every check
 make install       install for use into PREFIX, with llama.cpp built for GPU, and the embedded model
-make model         fetch the embedded model (98 MB)
+make model         fetch the embedded model (98 MB) and the embedder (46 MB)
 make lint          ruff, mypy --strict             make format       ruff format and safe fixes
 make native-test   the C++ core's tests            make pytest       the Python tests
 make proof         tests that take many minutes
@@ -49,7 +49,7 @@ GPU=cpu            llama.cpp's backend, from the table below; not given: what is
 CMAKE_ARGS=        more CMake arguments for llama.cpp; they win over those of the table
 WHEEL_DIR=         folder of built llama.cpp wheels, default localctx/wheels in the user's cache folder
 LLAMA_WHEEL=       a ready-made llama-cpp-python wheel to use instead of building one
-LITE=1             leave out PyTorch (the dense index). No part of this version uses it yet: LITE=1 changes nothing
+LITE=1             leave out the embedder (46 MB): passages are then found by words alone
 TORCH_INDEX=       package index to take PyTorch from, for example PyTorch's CPU-only one
 PYTEST_ARGS=       more arguments for pytest, for example -m "not slow"
 pip's own variables (PIP_INDEX_URL, PIP_NO_INDEX, PIP_FIND_LINKS, ...) are honoured: docs/install.md
@@ -103,6 +103,7 @@ install: check $(BIN)/python
 
 model:
 	@$(BIN)/localctx models pull smollm2-135m
+	@$(if $(LITE),:,$(BIN)/localctx models pull all-minilm-l6-v2)
 
 demo:
 	@$(MAKE) --no-print-directory install LITE=1

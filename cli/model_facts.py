@@ -17,6 +17,7 @@ def model_facts(spec: str) -> dict[str, Any]:
 
     Raises UsageError for an unknown name; a known model whose file is missing is described without it.
     """
+    from localctx.engine.gguf import open_embedding_model
     from localctx.engine.gguf import open_model as read_file
     from localctx.errors import ModelError
     from localctx.registry import find_manifest, match, resolve
@@ -31,7 +32,8 @@ def model_facts(spec: str) -> dict[str, Any]:
             if manifest is None:
                 raise
     if path is not None:
-        header = read_file(path)
+        is_embedder = manifest is not None and manifest.embedder is not None
+        header = open_embedding_model(path) if is_embedder else read_file(path)
         manifest = manifest or match(header.metadata)
         facts |= {"path": str(path), "file": _file_facts(header)}
     if manifest is not None:

@@ -155,6 +155,15 @@ class RunOptions(AttentionOptions, ReadOptions):
     latency: Annotated[
         float | None, _option("--latency", metavar="SECONDS", help="Target for the first token of an answer.")
     ] = None
+    embedder: Annotated[
+        Text,
+        _option(
+            "--embedder", metavar="NAME|PATH|off", help="Embedding model that passages are found by, as GGUF."
+        ),
+    ] = None
+    reranker: Annotated[
+        Text, _option("--reranker", metavar="NAME|PATH", help="Cross-encoder that judges the best passages.")
+    ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:

@@ -17,6 +17,8 @@ from localctx.small_text import read_small_text, reason_of
 if TYPE_CHECKING:
     from localctx.document import Document
     from localctx.document.events import Preview
+    from localctx.engine.embedder import EmbedderFile
+    from localctx.engine.reranker import RerankerFile
     from localctx.engine.thinking import ThinkingTags
     from localctx.registry import Manifest
     from localctx.session.answer import Answer
@@ -170,6 +172,8 @@ class OpenDocument(_Closed):
         self._owns_model = owns_model
         self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
         self._held: Held | None = None
+        self._resources = ExitStack()
+        self._found: tuple[EmbedderFile | str | None, RerankerFile | None] | None = None
 
     @property
     def document(self) -> Document:
@@ -190,7 +194,16 @@ class OpenDocument(_Closed):
         """Answer a question from the documents; with `stream`, the pieces of the answer as they come."""
         from localctx.session.ask import ask
 
-        events = ask(self.documents, self.model, question, self.settings, held=self._shared())
+        embedder, reranker = self._selectors()
+        events = ask(
+            self.documents,
+            self.model,
+            question,
+            self.settings,
+            held=self._shared(),
+            embedder=embedder,
+            reranker=reranker,
+        )
         if not stream:
             return _last(events)
         texts = _texts(events)
@@ -224,11 +237,21 @@ class OpenDocument(_Closed):
             self._held = Held(Kept.of_settings(self.settings, lambda text: None))
         return self._held
 
+    def _selectors(self) -> tuple[EmbedderFile | str | None, RerankerFile | None]:
+        """Embedder and cross-encoder, the same for every question."""
+        from localctx.registry.selectors import opened_embedder, opened_reranker
+
+        if self._found is None:
+            enter = self._resources.enter_context
+            self._found = enter(opened_embedder(self.settings)), enter(opened_reranker(self.settings))
+        return self._found
+
     def close(self) -> None:
         """End streams that were not read to their end, and free what it opened."""
         self._end_streams()
         if self._held is not None:
             self._held.close()
+        self._resources.close()
         if self._owns_model:
             self.model.close()
         for document in self.documents:

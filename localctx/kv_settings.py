@@ -14,22 +14,24 @@ from typing import Any, Literal, TypeAlias
 from localctx.errors import NotYetAvailable, UsageError
 from localctx.kv import RUN_TOKENS, PrefillPolicy
 from localctx.kv_values import (
+    FUSED,
     STREAMING,
     Layers,
     Parser,
     error_bound,
     layers,
     one_of,
+    rank,
     refresh,
     streaming,
     whole,
 )
+from localctx.values import BlockKind
 
 __all__ = ["CODEC_NAMES", "LATER_KEYS", "KVSettings", "Lazy", "parse_kv", "setting_rows"]
 
 Lazy: TypeAlias = Literal["auto", "on", "off"]
 PolicyName: TypeAlias = Literal["exact", "window", "independent"]
-RankName: TypeAlias = Literal["lexical", "landmarks", "fused"]
 
 CODEC_NAMES = ("f16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int3", "int2")
 TYPE_NAMES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
@@ -82,6 +84,16 @@ class KVSettings:
             "tokens aimed at in a passage",
         ),
     )
+    blocks: BlockKind = field(
+        default="fixed",
+        metadata=_about(
+            one_of("fixed", "adaptive"),
+            "`fixed`, `adaptive`",
+            "how passages are cut: by size and the best boundary near it, or also where the words around "
+            "change most, dense text into smaller passages and sparse text into larger ones, within the same "
+            "limits. Neither changes a token, so what is stored serves both",
+        ),
+    )
     codec: str | None = field(
         default=None,
         metadata=_about(
@@ -113,7 +125,9 @@ class KVSettings:
         metadata=_about(
             whole(32, 1 << 24),
             "tokens",
-            "most document tokens put before a question",
+            "most document tokens put before a question (`stream`, `condense`), or read for a summary: each "
+            "part is cut to its share (at least 160 tokens), its sentences chosen as `localctx truncate` "
+            "does, so that a long document is summarised in bounded time",
         ),
     )
     refresh: float | None = field(
@@ -137,14 +151,18 @@ class KVSettings:
             "not take it all; `auto`: the whole document where that takes less than two minutes",
         ),
     )
-    rank: RankName = field(
-        default="lexical",
+    rank: tuple[str, ...] = field(
+        default=FUSED,
         metadata=_about(
-            one_of("lexical", "landmarks", "fused"),
-            "`lexical`, `landmarks`, `fused`",
-            "how `--strategy stream` chooses passages: by words, by the model's own retrieval heads over "
-            "stored keys, or by both. Heads need a wholly indexed text and a model of which they are known; "
-            "otherwise words decide and the answer warns",
+            rank,
+            "`fused`, or some of `lexical`, `dense`, `landmarks`, `maxsim`, `mmr`, `head`, `tail` joined by "
+            "`+`",
+            "how `stream` and `retrieve` choose passages: `lexical` by words, `dense` by an embedder's "
+            "vectors, `landmarks` by the model's own retrieval heads over stored keys (`stream` only; needs "
+            "a wholly indexed text and known heads); then `maxsim` looks at the best 16 again, token by "
+            "token, `mmr` puts passages that say the same behind others, `head` and `tail` always put the first "
+            "and the last passage in. `fused` is `lexical+dense+maxsim`. What cannot be done is left out, with a "
+            "warning",
         ),
     )
     attn_layers: Layers | None = field(
@@ -153,7 +171,8 @@ class KVSettings:
             layers,
             "a number N, or layers as `8-15+24-24`",
             "the layers whose retrieval heads choose passages: the first N that the heads, best first, stand "
-            "in, or those in the ranges (layers count from 0); `rank=fused` where no rank is given",
+            "in, or those in the ranges (layers count from 0); `rank=lexical+landmarks` where no rank is "
+            "given",
         ),
     )
     type_k: str = field(
@@ -194,7 +213,7 @@ class KVSettings:
         """Settings other than the default that only the strategy `stream` looks at, as they are typed."""
         typed = {
             f"lazy={self.lazy}": self.lazy != "auto",
-            f"rank={self.rank}": self.rank != "lexical",
+            f"rank={'+'.join(self.rank)}": "landmarks" in self.rank,
             f"refresh={self.refresh or 0:.0%}": self.refresh is not None,
             f"budget={self.budget}": self.budget is not None,
         }
@@ -211,6 +230,8 @@ def setting_rows() -> list[tuple[str, str, str, str]]:
     rows = []
     for one in fields(KVSettings):
         default = "" if one.default is None or one.default is False else str(one.default)
+        if isinstance(one.default, tuple):
+            default = "+".join(one.default)
         rows.append((_key(one), one.metadata["values"], default, one.metadata["about"]))
     return rows
 
@@ -242,12 +263,14 @@ def parse_kv(text: str) -> KVSettings:
         one = _field_of(key.replace("-", "_"))
         values[one.name] = one.metadata["parse"](_key(one), value)
     if values.get("attn_layers") is not None:
-        values.setdefault("rank", "fused")
+        values.setdefault("rank", ("lexical", "landmarks"))
     settings = replace(KVSettings(), **values)
     if settings.sinks and settings.policy == "independent":
         raise UsageError("--kv sinks: with policy=independent nothing else is attended", "policy=window")
-    if settings.attn_layers is not None and settings.rank == "lexical":
-        raise UsageError("--kv attn_layers: with rank=lexical words choose", "rank=fused or rank=landmarks")
+    if settings.attn_layers is not None and "landmarks" not in settings.rank:
+        raise UsageError(
+            f"--kv attn_layers: rank={'+'.join(settings.rank)} asks no heads", "rank=lexical+landmarks"
+        )
     return settings
 
 

@@ -10,12 +10,16 @@ from typing import Any, TypeAlias
 from localctx.errors import NotYetAvailable, UsageError
 
 __all__ = [
+    "FUSED",
+    "SECOND_LOOKS",
+    "SELECTORS",
     "STREAMING",
     "Layers",
     "Parser",
     "error_bound",
     "layers",
     "one_of",
+    "rank",
     "refresh",
     "streaming",
     "whole",
@@ -25,6 +29,10 @@ Layers: TypeAlias = int | tuple[tuple[int, int], ...]
 """So many layers, or those in inclusive ranges."""
 Parser: TypeAlias = Callable[[str, str], Any]
 """(key, value) to the typed value; raises UsageError."""
+SELECTORS = ("lexical", "dense", "landmarks")
+SECOND_LOOKS = ("maxsim", "mmr", "head", "tail")
+FUSED = ("lexical", "dense", "maxsim")
+"""What `rank=fused` stands for."""
 STREAMING = "streaming"
 """The value of cache_type that means `--strategy stream`."""
 
@@ -52,6 +60,24 @@ def whole(low: int, high: int, step: int = 1) -> Parser:
         return number
 
     return parse
+
+
+def rank(key: str, value: str) -> tuple[str, ...]:
+    names = value.lower().replace("fused", "+".join(FUSED)).split("+")
+    known = (*SELECTORS, *SECOND_LOOKS)
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, (*known, "fused"), n=1)
+            raise UsageError(
+                f"--kv {key}={value} is not understood" + (f"; did you mean {close[0]!r}?" if close else ""),
+                f"fused, or some of {', '.join(known)} joined by +",
+            )
+    if not set(names) & set(SELECTORS):
+        raise UsageError(
+            f"--kv {key}={value} looks at what others found, so it needs another",
+            f"{key}=fused+{value}",
+        )
+    return tuple(name for name in known if name in names)
 
 
 def error_bound(key: str, value: str) -> float | None:

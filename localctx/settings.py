@@ -21,11 +21,20 @@ from localctx.kv_settings import KVSettings, parse_kv
 from localctx.private_files import default_root
 from localctx.small_text import read_small_text, reason_of
 
-__all__ = ["CONFIG_FILE", "DEFAULT_MODEL", "STRATEGIES", "Settings", "load_settings", "nearest"]
+__all__ = [
+    "CONFIG_FILE",
+    "DEFAULT_EMBEDDER",
+    "DEFAULT_MODEL",
+    "STRATEGIES",
+    "Settings",
+    "load_settings",
+    "nearest",
+]
 
 CONFIG_FILE = "localctx.toml"
 DEFAULT_MODEL = "smollm2-135m"
 """The embedded model."""
+DEFAULT_EMBEDDER = "all-minilm-l6-v2"
 ENVIRONMENT_PREFIX = "LOCALCTX_"
 OTHER_VARIABLES = ("LOCALCTX_DEBUG", "LOCALCTX_MODELS_DIR")
 """Variables of this prefix that are no settings of a run."""
@@ -44,7 +53,9 @@ class Settings:
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
     of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · lora: LoRA adapters as
     FILE[:SCALE],... · flash_attn: "auto", "on" or "off" · override_kv: metadata of the model file that is
-    replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names.
+    replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names · embedder:
+    name or path of the model whose vectors find passages in other words than the question's, or "off" ·
+    reranker: name or path of a cross-encoder that judges the best passages again.
     """
 
     model: str = DEFAULT_MODEL
@@ -78,6 +89,8 @@ class Settings:
     yarn_attn_factor: float | None = None
     yarn_beta_fast: float | None = None
     yarn_beta_slow: float | None = None
+    embedder: str = DEFAULT_EMBEDDER
+    reranker: str | None = None
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -133,7 +146,7 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
-    for name in ("model", "store", "password_file", "encoding"):
+    for name in ("model", "store", "password_file", "encoding", "embedder", "reranker"):
         value = getattr(settings, name)
         if value is not None and (not value or "\0" in value):
             raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")

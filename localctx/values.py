@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 __all__ = [
     "Block",
+    "BlockKind",
     "CancelToken",
     "Citation",
     "Context",
@@ -36,6 +37,7 @@ __all__ = [
     "Tokenizer",
 ]
 
+BlockKind: TypeAlias = Literal["fixed", "adaptive"]
 CutReason: TypeAlias = Literal["section", "paragraph", "sentence", "whitespace", "limit", "end"]
 FinishReason: TypeAlias = Literal["stop", "length", "cancelled"]
 Strategy: TypeAlias = Literal["exact", "stream", "retrieve", "map-reduce", "condense"]

@@ -60,3 +60,12 @@ def smollm2_path() -> Path:
         return resolve("smollm2-135m").path
     except LocalctxError as error:
         pytest.fail(f"{error.message}: run `make model`")
+
+
+@pytest.fixture(scope="session")
+def minilm_path() -> Path:
+    """The default embedder's file; `make model` fetches it."""
+    try:
+        return resolve("all-minilm-l6-v2").path
+    except LocalctxError as error:
+        pytest.fail(f"{error.message}: run `make model`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -16,7 +16,7 @@ from ..terminal import json_text, note, print_line, write, write_as_is
 
 if TYPE_CHECKING:
     from localctx.document import Document
-    from localctx.values import Block
+    from localctx.values import Block, BlockKind
 
 __all__ = ["register"]
 
@@ -37,6 +37,10 @@ def chunk(
     tokens: Annotated[
         int, typer.Option("--tokens", metavar="N", help="Target size of a block, in tokens.")
     ] = 128,
+    blocks: Annotated[
+        str,
+        typer.Option("--blocks", metavar="fixed|adaptive", help="Cut by size, or where the topic changes."),
+    ] = "fixed",
     pages: Annotated[str | None, typer.Option("--pages", metavar="A-B", help="Only these pages.")] = None,
 ) -> None:
     """List a document's blocks: span, page, tokens and why each was cut; loads no weights."""
@@ -45,6 +49,7 @@ def chunk(
     from ..documents import page_range
 
     later.refuse_given()
+    kind = _kind(blocks)
     if text and output.json:
         raise UsageError("--text and --json exclude each other", "--json lists the blocks of the text")
     settings = settings_for(read.flags(), read.config)
@@ -56,13 +61,28 @@ def chunk(
             for piece in document.text.stream():
                 write(piece)
         else:
-            _print_blocks(document, read, tokens, output.json)
+            _print_blocks(document, read, tokens, kind, output.json)
 
 
-def _print_blocks(document: Document, read: ReadOptions, target_tokens: int, as_json: bool) -> None:
+def _kind(name: str) -> BlockKind:
+    """The policy of that name."""
+    from localctx.settings import nearest
+    from localctx.values import BlockKind
+
+    for kind in get_args(BlockKind):
+        if name == kind:
+            return cast("BlockKind", kind)
+    raise UsageError(
+        f"--blocks {name!r} is not understood{nearest(name, get_args(BlockKind))}", "fixed or adaptive"
+    )
+
+
+def _print_blocks(
+    document: Document, read: ReadOptions, target_tokens: int, kind: BlockKind, as_json: bool
+) -> None:
     """The blocks under the chosen model's tokenizer."""
     from localctx.api import choose_model, open_model_for
-    from localctx.blocks import split
+    from localctx.blocks import BlockPolicy, split
 
     with closing(open_model_for(*choose_model(read.flags(), read.config))) as model:
         blocks = split(
@@ -71,6 +91,7 @@ def _print_blocks(document: Document, read: ReadOptions, target_tokens: int, as_
             target_tokens=target_tokens,
             pages=document.pages,
             sections=document.sections,
+            policy=BlockPolicy(kind, document.language),
         )
         if as_json:
             _print_json(document, blocks)

@@ -85,6 +85,7 @@ def niah(
     from localctx.eval.asking import DEFAULT_MODES
     from localctx.eval.generate import N_ANSWER, TASKS, Wanted
     from localctx.eval.niah import Options, measure, parse_length
+    from localctx.registry.selectors import opened_embedder
 
     from ..terminal import note, print_json, print_line, silent
 
@@ -108,8 +109,9 @@ def niah(
         command=shlex.join(["localctx", *sys.argv[1:]]),
     )
     options.check()
-    with closing(open_model_for(settings, chosen)) as model:
-        report = measure(model, settings, options, silent if output.quiet or output.json else note)
+    with closing(open_model_for(settings, chosen)) as model, opened_embedder(settings) as embedder:
+        say = silent if output.quiet or output.json else note
+        report = measure(model, settings, options, say, embedder)
     if output.json:
         print_json(report.to_json())
     else:

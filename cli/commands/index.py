@@ -50,6 +50,7 @@ def index(
 def _index(job: Job) -> None:
     """Prefill, and say what was done."""
     from localctx.api import closing_events
+    from localctx.registry.selectors import opened_embedder
     from localctx.session.indexed import Indexed
     from localctx.session.indexing import index_documents
     from localctx.session.strategy import Choice
@@ -61,8 +62,18 @@ def _index(job: Job) -> None:
     done: Indexed | None = None
     with prepared(job, lambda requested, n_tokens, limit: Choice("stream", "into the store")) as ready:
         check_once(ready.model, ready.settings, silent if job.output.quiet else note)
-        verb = index_documents(ready.opened.documents, ready.model, ready.settings, ready.reporter.progress)
-        with closing_events(verb) as events:
+        with (
+            opened_embedder(ready.settings) as embedder,
+            closing_events(
+                index_documents(
+                    ready.opened.documents,
+                    ready.model,
+                    ready.settings,
+                    ready.reporter.progress,
+                    embedder=embedder,
+                )
+            ) as events,
+        ):
             for event in events:
                 if isinstance(event, Indexed):
                     done = event

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,12 @@ from localctx.errors import UsageError
 from localctx.small_text import MAX_BYTES, read_small_text, reason_of
 
 from ..options import Files, LaterOptions, OutputOptions, Pages, RunOptions, with_options
+
+if TYPE_CHECKING:
+    from localctx.document import Document
+    from localctx.session.events import Event, Listener
+    from localctx.settings import Settings
+    from localctx.values import Model
 
 __all__ = ["register"]
 
@@ -73,6 +80,7 @@ def ask(
     pages: Pages = None,
 ) -> None:
     """Ask one question of documents: the answer, where it stands, and what was read."""
+    from localctx.registry.selectors import opened_embedder, opened_reranker
     from localctx.session.ask import ask as verb
     from localctx.session.strategy import choose_ask
 
@@ -80,9 +88,16 @@ def ask(
 
     later.refuse_given()
     text = _question(question, question_file)
+
+    def asked(
+        documents: list[Document], model: Model, settings: Settings, listen: Listener
+    ) -> Iterator[Event]:
+        with opened_embedder(settings) as embedder, opened_reranker(settings) as reranker:
+            yield from verb(documents, model, text, settings, listen, embedder=embedder, reranker=reranker)
+
     run_verb(
         Job("ask", files, run, output, pages),
-        lambda documents, model, settings, listen: verb(documents, model, text, settings, listen),
+        asked,
         choose_ask,
     )
 

@@ -7,8 +7,22 @@ Blocks join back to the text exactly, never exceed their cap, and keep the token
 
 from __future__ import annotations
 
+from localctx.blocks.boundaries import Rank
+from localctx.blocks.entities import count_entities
 from localctx.blocks.seams import SeamDifference, seam_difference
-from localctx.blocks.segments import SpellingTokenizer
-from localctx.blocks.split import split
+from localctx.blocks.segments import Segment, SpellingTokenizer
+from localctx.blocks.sentence_units import sentence_units
+from localctx.blocks.split import FIXED, BlockPolicy, split
 
-__all__ = ["SeamDifference", "SpellingTokenizer", "seam_difference", "split"]
+__all__ = [
+    "FIXED",
+    "BlockPolicy",
+    "Rank",
+    "SeamDifference",
+    "Segment",
+    "SpellingTokenizer",
+    "count_entities",
+    "seam_difference",
+    "sentence_units",
+    "split",
+]

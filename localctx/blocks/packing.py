@@ -71,7 +71,10 @@ class Packer:
                 if sizes.min <= weight <= highest and key > best_key:
                     best, best_key = index, key
             weight += segment.weight
-        count = best or fallback
+        return self._take(best or fallback)
+
+    def _take(self, count: int) -> tuple[list[Segment], Rank]:
+        """Give out so many segments, fewer than wait."""
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         self._weight -= sum(segment.weight for segment in group)
         return group, self._waiting[0].rank

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
+from localctx.blocks.adaptive import AdaptivePacker
 from localctx.blocks.boundaries import Rank
 from localctx.blocks.locate import Locator
 from localctx.blocks.packing import Packer, Sizes
+from localctx.blocks.profile import Embed, Profile, profiled
 from localctx.blocks.seams import line_breaks_lead
 from localctx.blocks.segments import Segment, SegmentReader
 from localctx.errors import UsageError
-from localctx.values import Block, CutReason, Page, Section, TextSource, Tokenizer
+from localctx.values import Block, BlockKind, CutReason, Page, Section, TextSource, Tokenizer
 
-__all__ = ["split"]
+__all__ = ["FIXED", "BlockPolicy", "split"]
 
 SMALLEST_MAX_TOKENS = 16
 LONGEST_HEADING = 300
 """Code points; a section with more text of its own than this is no mere heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPolicy:
+    """Which of the possible cuts are taken. `language` and `embed` (texts to unit vectors; default: TF-IDF)
+    are looked at by the adaptive policy.
+    """
+
+    kind: BlockKind = "fixed"
+    language: str | None = None
+    embed: Embed | None = None
+
+
+FIXED = BlockPolicy()
 
 _REASONS: dict[Rank, CutReason] = {
     Rank.LIMIT: "limit",
@@ -38,11 +55,12 @@ def split(  # two inputs; the options are named
     max_tokens: int | None = None,
     pages: Sequence[Page] = (),
     sections: Sequence[Section] = (),
-    start: int = 0,
-    end: int | None = None,
+    span: tuple[int, int] | None = None,
+    policy: BlockPolicy = FIXED,
 ) -> Iterator[Block]:
-    """Blocks of [start, end) in order: of about `target_tokens`, never more than `max_tokens` (default 3/2 of
-    the target), fewer than `min_tokens` (default half of it) only at the end of a section or of the text.
+    """Blocks of the text (of [start, end) with `span`) in order: of about `target_tokens`, never more than
+    `max_tokens` (default 3/2 of the target), fewer than `min_tokens` (default half of it) only at the end of
+    a section or of the text. `policy` chooses among the cuts within these limits.
 
     A block ends with its section; a heading without text of its own leads the section inside it. `cut` says
     what ended the block. Page and heading path are those of the first character that is not white space.
@@ -53,7 +71,12 @@ def split(  # two inputs; the options are named
     reader = SegmentReader(
         tokenize, sizes.segment_limit, locator.section_edges(), not line_breaks_lead(tokenize)
     )
-    return _blocks(reader.segments(text.stream(start, end), start), sizes, locator)
+    start, end = span or (0, None)
+    segments = reader.segments(text.stream(start, end), start)
+    if policy.kind == "fixed":
+        return _blocks(((segment, None) for segment in segments), Packer(sizes), locator)
+    profiles = profiled(segments, policy.language, policy.embed)
+    return _blocks(profiles, AdaptivePacker(sizes), locator)
 
 
 def _sizes(target: int, least: int | None, most: int | None) -> Sizes:
@@ -74,11 +97,12 @@ def _sizes(target: int, least: int | None, most: int | None) -> Sizes:
     return sizes
 
 
-def _blocks(segments: Iterator[Segment], sizes: Sizes, locator: Locator) -> Iterator[Block]:
-    packer = Packer(sizes)
+def _blocks(
+    segments: Iterator[tuple[Segment, Profile | None]], packer: Packer, locator: Locator
+) -> Iterator[Block]:
     builder = _Builder(locator)
     section_start = 0
-    for segment in segments:
+    for segment, profile in segments:
         if segment.rank is Rank.SECTION:
             here = segment.start + _indent(segment.text)
             if _is_heading_above(packer.waiting, section_start, here, locator):
@@ -87,6 +111,8 @@ def _blocks(segments: Iterator[Segment], sizes: Sizes, locator: Locator) -> Iter
                 for group, rank in packer.flush(Rank.SECTION):
                     yield builder.block(group, rank)
             section_start = segment.start
+        if profile is not None and isinstance(packer, AdaptivePacker):
+            packer.profile(profile)
         for group, rank in packer.add(segment):
             yield builder.block(group, rank)
     for group, rank in packer.flush(None):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from localctx.doctor.machine import check_cpu, check_folders, check_memory, check_platform
-from localctx.doctor.models import check_embedded_model
+from localctx.doctor.models import check_embedded_model, check_embedder
 from localctx.doctor.report import Finding, Report
 from localctx.doctor.trial import TRIAL_MODULE, check_engine, check_package
 from localctx.errors import LocalctxError
 from localctx.registry import models_dir, resolve
-from localctx.settings import DEFAULT_MODEL
+from localctx.settings import DEFAULT_EMBEDDER, DEFAULT_MODEL
 
 __all__ = ["examine"]
 
@@ -22,7 +22,7 @@ def examine(
     trial_module: str = TRIAL_MODULE,
     timeout_s: float = 120.0,
 ) -> Report:
-    """Look at Python, CPU, memory, folders, the embedded model, and llama.cpp by generating one token.
+    """Look at Python, CPU, memory, folders, the models that ship, and llama.cpp by generating one token.
 
     `model`: what --model says · `folder`: stands in for the models folder · `trial_module`: the module that a
     child process runs, given the model's path · `timeout_s`: how long that child may take. Raises nothing.
@@ -43,6 +43,7 @@ def examine(
         ("memory", check_memory),
         ("folders", lambda: check_folders(folder)),
         ("model", lambda: check_embedded_model(DEFAULT_MODEL, folder)),
+        ("embedder", lambda: check_embedder(DEFAULT_EMBEDDER, folder)),
         ("llama.cpp", check_package),
         ("trial", engine),
     ]

@@ -25,12 +25,15 @@ __all__ = [
     "display",
     "fingerprint",
     "missing_template",
+    "open_embedding_model",
     "open_model",
+    "open_reranking_model",
     "resolve",
 ]
 
 _N_WINDOWS = 64
 _WINDOW_BYTES = 1 << 16
+_EMBEDDING_POOLINGS, _RANK_POOLING = (1, 2, 3), 4
 _POOLING_KINDS = {
     1: "an embedding model",
     2: "an embedding model",
@@ -136,12 +139,33 @@ def open_model(path: Path) -> GGUFHeader:
 
     Raises ModelError, one line, for a file that is missing, cut short, damaged, or no language model.
     """
+    header = _open(path)
+    _check_kind(header)
+    return header
+
+
+def open_embedding_model(path: Path) -> GGUFHeader:
+    """The same of a model that turns texts into vectors. Raises ModelError for any other."""
+    return _pooling(path, _EMBEDDING_POOLINGS, "an embedding model", "localctx models pull all-minilm-l6-v2")
+
+
+def open_reranking_model(path: Path) -> GGUFHeader:
+    """The same of a model that judges a question and a passage together. Raises ModelError for any other."""
+    return _pooling(path, (_RANK_POOLING,), "a reranking model", "a cross-encoder in GGUF, as bge-reranker")
+
+
+def _pooling(path: Path, wanted: tuple[int, ...], what: str, hint: str) -> GGUFHeader:
+    header = _open(path)
+    if header.integer(header.arch_key("pooling_type")) not in wanted or not header.tensors:
+        raise ModelError(f"{display(header.path)}: not {what}", hint)
+    return header
+
+
+def _open(path: Path) -> GGUFHeader:
     files = tuple(read_raw(shard) for shard in resolve(path))
     check_set(files)
     tensors = tuple(tensor for file in files for tensor in file.tensors)
-    header = GGUFHeader(files[0].path, files, files[0].metadata, tensors)
-    _check_kind(header)
-    return header
+    return GGUFHeader(files[0].path, files, files[0].metadata, tensors)
 
 
 def _check_kind(header: GGUFHeader) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from localctx.engine.chat import Chat
 from localctx.engine.devices import Device, build_facts, devices
@@ -50,15 +50,16 @@ import llama_cpp
 import llama_cpp.llama_cpp as lib
 from llama_cpp._ggml import libggml
 
-__all__ = ["LlamaModel", "build_info", "find_devices", "open_model"]
+__all__ = ["LlamaModel", "build_info", "find_devices", "library", "open_model"]
 
 _N_BATCH_CPU, _N_BATCH_GPU = 512, 1024
 
 
 @cache
-def _start_library() -> None:
-    """Initialise the backends once."""
+def library() -> Any:
+    """llama_cpp, its backends initialised: for the modules that are handed it."""
     lib.llama_backend_init()
+    return lib
 
 
 silence(lib)  # importing llama_cpp installs a Python callback
@@ -66,13 +67,13 @@ silence(lib)  # importing llama_cpp installs a Python callback
 
 def find_devices() -> list[Device]:
     """The devices that this build can compute on."""
-    _start_library()
+    library()
     return devices(libggml)
 
 
 def build_info() -> dict[str, object]:
     """Version, CPU features, backends and GPUs of the installed llama.cpp, as JSON values."""
-    _start_library()
+    library()
     return {
         "llama_cpp_python": llama_cpp.__version__,
         "n_threads": usable_cpus(),
@@ -89,7 +90,7 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
     header = open_header(path)
     header = overridden(header, parse_overrides(options.overrides))
     check_options(lib, header, options, find_devices)
-    _start_library()
+    library()
     return LlamaModel(header, options)
 
 

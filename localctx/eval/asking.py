@@ -9,31 +9,34 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar, get_args
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from localctx.document import Document
+from localctx.engine.embedder import EmbedderFile
 from localctx.errors import Interrupted, NotComposable
 from localctx.eval.documents import GeneratedDocument, Question
 from localctx.eval.scoring import Score, score
 from localctx.index import LexicalIndex
-from localctx.kv_settings import RankName
+from localctx.kv_values import SELECTORS
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
 from localctx.session.cache import KVModel, opened_cache
 from localctx.session.events import Event, Finished, Notice, ignore_progress
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
-from localctx.session.landmarks import ranked
+from localctx.session.landmarks import landmarks_of
 from localctx.session.one_context import Held
 from localctx.session.opening import index_all
 from localctx.session.prompts import document_messages, question_task
+from localctx.session.ranking import ranked_blocks, vectors_of
 from localctx.session.run import Run, start
 from localctx.settings import Settings
 from localctx.values import Strategy
 
 __all__ = ["BOUND", "DEFAULT_MODES", "EXACT", "MODES", "RANKS", "Answered", "Asked", "Examined", "Examiner"]
 
-RANKS: tuple[str, ...] = get_args(RankName)
+RANKS = ("lexical", "dense", "landmarks", "lexical+dense", "lexical+landmarks", "fused")
 EXACT, BOUND, ORACLE_STORED, RETRIEVE = "exact", "oracle-text", "oracle-stored", "retrieve"
 SELECT = "select"
 STREAM = "stream-"
@@ -100,6 +103,7 @@ class Examiner:
     held: Held
     say: Callable[[str], None]
     keep: Callable[[GeneratedDocument, Asked], None]
+    embedder: EmbedderFile | str | None = None
     _no_selector: dict[str, str] = field(default_factory=dict)
 
     def examine(self, generated: GeneratedDocument, document: Document) -> Examined:
@@ -110,6 +114,7 @@ class Examiner:
             self.say(f"{name}: prefilling about {generated.n_tokens:,} tokens")
             stored = self._indexed(document, "stream")
         run = start([document], self.model, self._with_rank(RANKS[0]), ignore_progress)
+        run.embedder = self.embedder
         skipped: dict[str, str] = {}
         with index_all(run) as index:
             if EXACT in self.modes and (reason := _why_not_exact(run)):
@@ -166,16 +171,26 @@ class Examiner:
                 if rank in self._no_selector:
                     continue
                 run.settings = self._with_rank(rank)
-                hits, notices = _result(ranked(cache, streams, index, question))
-                if notices:
-                    self._no_selector[rank] = notices[0]
+                landmarks = partial(landmarks_of, cache, streams, question)
+                hits, notices = _result(ranked_blocks(run, index, question, landmarks))
+                if missing := _missing(run):
+                    reason = notices[0] if notices else vectors_of(run, question)
+                    self._no_selector[rank] = f"{missing}: {reason}"
                 else:
                     rankings[rank] = [number for number, _ in hits.ranking]
         return rankings
 
     def _answer(self, document: Document, question: Question, mode: str, oracle: Sequence[int]) -> Answered:
         settings, blocks = self._settings_of(mode), oracle if mode in (BOUND, ORACLE_STORED) else None
-        events = ask([document], self.model, question.text, settings, held=self.held, blocks=blocks)
+        events = ask(
+            [document],
+            self.model,
+            question.text,
+            settings,
+            held=self.held,
+            blocks=blocks,
+            embedder=self.embedder,
+        )
         answer = _finished(events)
         if answer.finish_reason == "cancelled":
             raise Interrupted("interrupted")
@@ -207,7 +222,9 @@ class Examiner:
         """Prefill for a strategy, so that no question has to."""
         settings = replace(self._with_rank("lexical"), strategy=strategy)
         self.held.context.close()  # its memory is for the prefill
-        events = index_documents([document], self.model, settings, kept=self.held.kept)
+        events = index_documents(
+            [document], self.model, settings, kept=self.held.kept, embedder=self.embedder
+        )
         done = [event for event in events if isinstance(event, Indexed)]
         if not done or done[0].was_cancelled:
             raise Interrupted("interrupted")
@@ -236,6 +253,14 @@ def _block_of(run: Run, span: tuple[int, int]) -> int:
         return min(end, span[1]) - max(start, span[0])
 
     return max(range(last_from(span[0]), last_from(span[1] - 1) + 1), key=n_shared)
+
+
+def _missing(run: Run) -> str:
+    """The selectors that the settings name and the last ranking was made without."""
+    named = (run.selection or {}).get("selectors")
+    used = set(named) if isinstance(named, list) else set()
+    wanted = [name for name in run.settings.cache.rank if name in SELECTORS]
+    return ", ".join(name for name in wanted if name not in used)
 
 
 def _oracle(run: Run, gold: Sequence[int], ranking: Sequence[int]) -> list[int]:

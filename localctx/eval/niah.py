@@ -14,6 +14,7 @@ from pathlib import Path
 from localctx.api import open_document_for
 from localctx.bench.inputs import kv_model, temporary_store
 from localctx.bench.machine import machine
+from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
 from localctx.eval.asking import DEFAULT_MODES, MODES, Asked, Examiner
 from localctx.eval.documents import GeneratedDocument
@@ -67,7 +68,13 @@ def parse_length(text: str) -> int:
     return int(digits) * UNITS.get(unit, 1)
 
 
-def measure(model: Model, settings: Settings, options: Options, say: Callable[[str], None]) -> Report:
+def measure(
+    model: Model,
+    settings: Settings,
+    options: Options,
+    say: Callable[[str], None],
+    embedder: EmbedderFile | str | None = None,
+) -> Report:
     """Generate, ask, score. `say` is told what is being done.
 
     Raises UsageError for what does not fit, NotComposable for a model whose KV cannot be stored, and what
@@ -86,7 +93,7 @@ def measure(model: Model, settings: Settings, options: Options, say: Callable[[s
             file.write(json.dumps(asked_json(generated, asked), ensure_ascii=False) + "\n")
             file.flush()
 
-        examiner = Examiner(able, own, options.modes, held, say, keep)
+        examiner = Examiner(able, own, options.modes, held, say, keep, embedder)
         with _haystack(options, own) as prose:
             for generated in generate(options.wanted, folder, model.tokenize, prose):
                 with open_document_for(str(generated.path), own) as document:

@@ -6,6 +6,7 @@ One contentless table in a database of its own, made once and never changed. Eac
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -130,6 +131,25 @@ class LexicalIndex:
     def scores(self, question: str) -> Scores:
         """search() for every block: the selector's face."""
         return self.search(question).scores(self.name)
+
+    def shares(self, question: str) -> tuple[float, ...]:
+        """How much of the question each block holds: of its terms, weighed by rarity, a share in [0, 1].
+
+        A term that no block holds counts as the rarest: of a question in other words than the document's no
+        block holds much.
+        """
+        query = parse_query(question)
+        terms = self._rarest(query.focus) if len(query.focus) > MAX_TERMS else list(query.focus)
+        held, total = [0.0] * self._n_blocks, 0.0
+        for term in terms:
+            rows = self._connection.execute(
+                "SELECT rowid FROM lexical WHERE lexical MATCH ?", (term.expression,)
+            ).fetchall()
+            weight = term.weight * math.log(1 + (self._n_blocks - len(rows) + 0.5) / (len(rows) + 0.5))
+            total += weight
+            for (index,) in rows:
+                held[index] += weight
+        return tuple(value / total if total else 0.0 for value in held)
 
     def absent(self, question: str) -> tuple[str, ...]:
         """The question's content words that occur nowhere in the document, folded, in question order."""

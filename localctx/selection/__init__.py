@@ -4,7 +4,7 @@ How to add a selector
     1. Give it a `name` and a method `scores(question) -> Scores`: one value a block, higher is better, 0
        means no evidence (`Selector` below; `localctx.index.LexicalIndex` is the first one).
     2. Let it read what it needs from files of its own in `localctx/index`, built once from the block stream.
-    3. Fuse it with the others: `fuse([lexical.scores(q), mine.scores(q)])`, the mean of both.
+    3. Put it together with the others in `session/ranking.py`: by `hybrid` (words and vectors) or `fuse`.
     4. Hand the fused scores to `choose`, which alone knows budgets, duplicates, neighbours and order.
     5. Show on real questions that it pays: mean reciprocal rank of the right block, alone and fused.
     6. Wire it in `localctx/session`, the only place that joins stages, and name it in the answer's notices.

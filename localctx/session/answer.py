@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -58,6 +59,7 @@ class Answer:
     context's length and rotation as asked for, by the names of settings, without what was not given.
 
     statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
+    selection: how its passages were chosen; None where the documents were attended whole.
     """
 
     command: Literal["ask", "summarize"]
@@ -76,6 +78,7 @@ class Answer:
     tokens: TokenCounts = field(default_factory=TokenCounts)
     timings: Timings = field(default_factory=Timings)
     warnings: tuple[str, ...] = ()
+    selection: Mapping[str, object] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.answer/1` (docs/cli.md)."""
@@ -109,6 +112,8 @@ class Answer:
             value["documents"] = [
                 {"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents
             ]
+        if self.selection is not None:
+            value["selection"] = dict(self.selection)
         return value
 
 

@@ -10,6 +10,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localctx.document import Document
+from localctx.engine.embedder import EmbedderFile
+from localctx.engine.reranker import RerankerFile
 from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
 from localctx.selection import Judgement, judgement, says_not_found, supporting_sentences, unsupported
@@ -18,6 +20,7 @@ from localctx.session.answer import Answer, TokenCounts
 from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
 from localctx.session.cache import opened_cache
 from localctx.session.citing import cite
+from localctx.session.condense_filling import condensed
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
@@ -49,12 +52,15 @@ def ask(
     *,
     held: Held | None = None,
     blocks: Sequence[int] | None = None,
+    embedder: EmbedderFile | str | None = None,
+    reranker: RerankerFile | None = None,
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
     `held`: what earlier questions left, which stays open; default: the store of the settings, and a context
-    for this question. `blocks`: running numbers of the blocks to attend to, where not all are: the first ones
-    that fit; default: those that the question points at.
+    for this question · `blocks`: running numbers of the blocks to attend to, where not all are: the first
+    ones that fit; default: those that the question points at · `embedder`: finds passages in other words than
+    the question's; or why there is none · `reranker`: judges the best of them again.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
@@ -63,6 +69,7 @@ def ask(
     check_strategy(settings.strategy, "ask")
     run = start(documents, model, settings, listen)
     run.blocks = None if blocks is None else tuple(blocks)
+    run.embedder, run.reranker = embedder, reranker
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
@@ -106,7 +113,7 @@ def _answer(
     n_ctx = min(round_n_ctx(prepared.n_prompt + run.settings.max_tokens), run.limit)
     if choice.strategy != "stream":  # that one is told before it prefills
         yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx)
-        if unused := ",".join(run.settings.cache.only_for_stream):
+        if unused := ",".join(_unused(run, choice)):
             yield run.warn(
                 f"--kv {unused} is for stored KV (--strategy stream); this answer is {choice.strategy}"
             )
@@ -140,8 +147,19 @@ def _answer(
         tokens=TokenCounts(run.n_evaluated, run.n_restored, run.n_generated),
         timings=run.timings,
         warnings=tuple(dict.fromkeys(run.warnings)),
+        selection=run.selection,
     )
     yield Finished(answer)
+
+
+def _unused(run: Run, choice: Choice) -> list[str]:
+    """Cache settings that this answer does not look at."""
+    is_budgeted = choice.strategy == "condense"
+    return [
+        text
+        for text in run.settings.cache.only_for_stream
+        if not (is_budgeted and text.startswith("budget="))
+    ]
 
 
 def _decode(
@@ -218,7 +236,8 @@ def _prepare(
             placed = yield from streamed(cache, index, question, run.stored_limit - scaffold)
             n_prompt = placed.n_tokens + len(cache.frame.suffix)
             return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))
-        filling = yield from retrieved(run, index, question, run.limit - scaffold)
+        fill = condensed if choice.strategy == "condense" else retrieved
+        filling = yield from fill(run, index, question, run.limit - scaffold)
     made = request(filling)
     return _Prepared(choice, filling, len(made.prompt.tokens), made)
 

@@ -12,6 +12,7 @@ from localctx.errors import UsageError
 from localctx.index import Hits, LexicalIndex
 from localctx.selection import choose, question_traits, text_key
 from localctx.session.events import Event
+from localctx.session.ranking import ranked_blocks
 from localctx.session.reading import Passage
 from localctx.session.referenced import Room, pull_referenced
 from localctx.session.run import Run
@@ -51,7 +52,7 @@ def retrieved(run: Run, index: LexicalIndex, question: str, budget: int) -> Gene
 
     Raises UsageError when not even one fits the budget, in tokens.
     """
-    hits = index.search(question)
+    hits = yield from ranked_blocks(run, index, question)
     chosen = yield from pointed_blocks(run, hits, question, budget, lambda number: _cost(run, number))
     passages = tuple(run.passage(number) for number in chosen)
     return Filling(_fragments(passages), passages)

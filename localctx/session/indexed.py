@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,12 +37,13 @@ class IndexedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The end of `index`. Always the last event."""
+    """The end of `index`. Always the last event. vectors: what was embedded; None without an embedder."""
 
     model: ModelInfo
     documents: tuple[IndexedDocument, ...]
     warnings: tuple[str, ...] = ()
     was_cancelled: bool = False
+    vectors: Mapping[str, object] | None = None
 
     def to_json(self, more_warnings: Sequence[str] = ()) -> dict[str, Any]:
         """The object of schema `localctx.index/1` (docs/cli.md)."""
@@ -50,7 +51,7 @@ class Indexed:
             {**asdict(row), "seconds": round(row.seconds, 2), "tokens_per_s": round(row.tokens_per_s, 1)}
             for row in self.documents
         ]
-        return {
+        value: dict[str, Any] = {
             "schema": "localctx.index/1",
             "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
             "tokens_total": sum(row.tokens_total for row in self.documents),
@@ -59,3 +60,6 @@ class Indexed:
             "documents": rows,
             "warnings": list(dict.fromkeys([*more_warnings, *self.warnings])),
         }
+        if self.vectors is not None:
+            value["vectors"] = dict(self.vectors)
+        return value

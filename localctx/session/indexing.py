@@ -10,10 +10,12 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from localctx.document import Document
+from localctx.engine.embedder import EmbedderFile
 from localctx.errors import NotComposable, UsageError
 from localctx.session.announce import announce, note_others, too_much_for_the_store
 from localctx.session.attending import documents_end, exact_stream, joint_stream
 from localctx.session.cache import Cache, opened_cache
+from localctx.session.embedding import embed_all
 from localctx.session.encoding import Encoding
 from localctx.session.events import Event, Listener, Notice, Planned, ignore_progress
 from localctx.session.filling import whole
@@ -46,8 +48,10 @@ def index_documents(
     listen: Listener = ignore_progress,
     *,
     kept: Kept | None = None,
+    embedder: EmbedderFile | str | None = None,
 ) -> Iterator[Event | Indexed]:
-    """Prefill the documents into the store, telling each step; the last event is Indexed.
+    """Prefill the documents into the store, telling each step; the last event is Indexed. Where there is an
+    `embedder`, the passages' vectors are made first.
 
     Of a model whose KV cannot be cut the state after all documents is kept whole. Raises UsageError without a
     store, NotComposable where that cannot be either, StoreUnusable when the store cannot be written (what was
@@ -56,6 +60,7 @@ def index_documents(
     if settings.store == "off":
         raise UsageError("index with --store off keeps nothing", "leave --store off out")
     run = start(documents, model, settings, listen)
+    run.embedder = embedder
     with opened_cache(run, question_task(""), kept) as cache:
         if isinstance(cache, str):
             if settings.strategy not in ("auto", "exact"):
@@ -64,11 +69,13 @@ def index_documents(
                 _raise_unwritable(at_hand)
                 yield from introduce(run)
                 read_all(run)
+                yield from embed_all(run)
                 rows = yield from _index_state(run, at_hand, cache)
         else:
             _raise_unwritable(cache.kept)
             yield from introduce(run)
             read_all(run)
+            yield from embed_all(run)
             plans = yield from _plans(cache)
             yield from run.unheard()
             try:
@@ -78,7 +85,9 @@ def index_documents(
                     raise
                 rows = yield from _index_state(run, cache.kept, error.message)
         was_cancelled = any(row.tokens_stored < row.tokens_total for row in rows)
-        yield Indexed(model.info, tuple(rows), tuple(dict.fromkeys(run.warnings)), was_cancelled)
+        yield Indexed(
+            model.info, tuple(rows), tuple(dict.fromkeys(run.warnings)), was_cancelled, run.selection
+        )
 
 
 @dataclass(frozen=True, slots=True)

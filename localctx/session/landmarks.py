@@ -1,12 +1,12 @@
-"""Blocks ranked by words, by the model itself, or by both: `--kv rank`.
+"""Blocks as the model itself ranks them: the `landmarks` of `--kv rank`.
 
-The model's way: the question's own queries against the stored keys of its retrieval heads, less what a
-question about nothing finds. Where that cannot be done, words decide, and the answer says so.
+The question's own queries against the stored keys of the model's retrieval heads, less what a question about
+nothing finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from localctx.engine.query_capture import QueryModel
 from localctx.errors import ModelError
-from localctx.index import Hits, LexicalIndex
 from localctx.index.landmarks import HeadSet, LandmarkStream, best_of_blocks
-from localctx.selection.landmarks import NEUTRAL_QUESTIONS, fused, landmark_scores, shared_lead
+from localctx.selection.landmarks import NEUTRAL_QUESTIONS, landmark_scores, shared_lead
 from localctx.session.cache import Cache
-from localctx.session.events import Event
 from localctx.session.frame import frame_of
 from localctx.session.prefill import identity_of
 from localctx.session.prompts import question_task
@@ -26,27 +24,11 @@ from localctx.session.token_stream import TokenStream
 from localctx.store import KVStore, StoreUnusable
 from localctx.values import Scores
 
-__all__ = ["HEADS_FACT", "ranked", "retrieval_heads"]
+__all__ = ["HEADS_FACT", "landmarks_of", "retrieval_heads"]
 
 HEADS_FACT = "retrieval_heads"
 """The name of the fact in the store's table of models: {"heads": [[layer, query head], ...], ...}."""
 QUERIES_KIND = "queries"
-
-
-def ranked(
-    cache: Cache, streams: Sequence[TokenStream], index: LexicalIndex, question: str
-) -> Generator[Event, None, Hits]:
-    """The blocks of all documents, best first; `streams`: each document's, as it is stored."""
-    by_words, rank = index.search(question), cache.run.settings.cache.rank
-    if rank == "lexical":
-        return by_words
-    found = _landmarks(cache, streams, question)
-    if isinstance(found, str):
-        yield cache.run.warn(f"--kv rank={rank}: {found}; passages are chosen by words")
-        return by_words
-    scores = found if rank == "landmarks" else fused(by_words.scores(), found)
-    order = sorted((n for n, value in enumerate(scores.values) if value > 0), key=lambda n: -scores.values[n])
-    return Hits(len(scores.values), tuple((n, scores.values[n]) for n in order))
 
 
 def retrieval_heads(cache: Cache) -> HeadSet | str:
@@ -69,8 +51,10 @@ def retrieval_heads(cache: Cache) -> HeadSet | str:
     return found.within(layers) or f"no retrieval head of {model.info.name} stands in its attn_layers"
 
 
-def _landmarks(cache: Cache, streams: Sequence[TokenStream], question: str) -> Scores | str:
-    """The model's scores of all blocks; or why there are none, in words."""
+def landmarks_of(cache: Cache, streams: Sequence[TokenStream], question: str) -> Scores | str:
+    """The model's scores of all blocks; or why there are none, in words. `streams`: each document's, as it
+    is stored.
+    """
     heads, store = retrieval_heads(cache), cache.kept.store
     if isinstance(heads, str):
         return heads

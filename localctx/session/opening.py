@@ -17,9 +17,9 @@ from localctx.session.events import Event, Notice, Overview, Progress
 from localctx.session.reading import Reading
 from localctx.session.run import Run
 from localctx.session.shelf import Shelf
-from localctx.values import Block, Coverage, Tokenizer
+from localctx.values import Block, Coverage, Model, Tokenizer
 
-__all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed"]
+__all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed", "tokenizer_of"]
 
 BLOCKS_PER_REPORT = 64
 INNER = ("load_ms", "prefill_ms", "read_ms")
@@ -119,13 +119,18 @@ def index_all(run: Run) -> LexicalIndex:
     return index
 
 
+def tokenizer_of(model: Model) -> Tokenizer:
+    """The model's tokenizer, which tells what its tokens spell where the model can."""
+    return (
+        SpellingTokenizer(model.tokenize, model.vocab.piece)
+        if isinstance(model, _Spelling)
+        else model.tokenize
+    )
+
+
 def _blocks(run: Run, reading: Reading) -> Iterator[Block]:
     total = reading.document.text.n_code_points
-    model = run.model
-    tokenize: Tokenizer = model.tokenize
-    if isinstance(model, _Spelling):
-        tokenize = SpellingTokenizer(tokenize, model.vocab.piece)
-    for block in reading.read(tokenize):
+    for block in reading.read(tokenizer_of(run.model)):
         if block.index % BLOCKS_PER_REPORT == 0:
             run.listen(Progress("reading", block.end, total, "characters"))
         yield block

@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from localctx.blocks import seam_difference, split
+from localctx.blocks import BlockPolicy, seam_difference, split
 from localctx.document import Document
 from localctx.selection import header_line
-from localctx.values import Block, Coverage, Tokenizer
+from localctx.values import Block, BlockKind, Coverage, Tokenizer
 
 __all__ = ["Passage", "Reading"]
 
@@ -81,13 +81,21 @@ class _Seams:
 class Reading:
     """One document, cut into blocks by `read()`; indices are those of the blocks in order.
 
-    Its token stream is the concatenation of its blocks' tokens. `block_size`: tokens aimed at in a block.
+    Its token stream is the concatenation of its blocks' tokens. `block_size`: tokens aimed at in a block ·
+    `blocks`: which cuts are taken; neither changes a token.
     """
 
-    def __init__(self, document: Document, ordinal: int = 0, block_size: int = BLOCK_TOKENS) -> None:
+    def __init__(
+        self,
+        document: Document,
+        ordinal: int = 0,
+        block_size: int = BLOCK_TOKENS,
+        blocks: BlockKind = "fixed",
+    ) -> None:
         self.document = document
         self.ordinal = ordinal
         self.block_size = block_size
+        self.blocks: BlockKind = blocks
         self._stream = array("i")
         self._first_tokens = array("q")
         self._starts = array("q")
@@ -107,6 +115,7 @@ class Reading:
             target_tokens=self.block_size,
             pages=document.pages,
             sections=document.sections,
+            policy=BlockPolicy(self.blocks, document.language),
         ):
             self._first_tokens.append(len(self._stream))
             self._stream.extend(block.tokens)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
+from localctx.session.condense import condense
 from localctx.session.decoding import decode_many
 from localctx.session.events import Event, Progress, SectionDone
+from localctx.session.opening import tokenizer_of
 from localctx.session.parts import Part, join_pages
 from localctx.session.points import Point, accept, best_cited, key_point, merge_groups, spread_pages
 from localctx.session.prompts import document_messages, merge_task, rewrite_task
@@ -55,7 +57,8 @@ class Rewriter:
         for first in range(0, len(parts), WAVE):
             wave = parts[first : first + WAVE]
             keys = [key_point(part, self.focus) for part in wave]
-            requests = [self._request(part, key, whole) for part, key in zip(wave, keys, strict=True)]
+            asked = [self._request(part, key, whole) for part, key in zip(wave, keys, strict=True)]
+            requests = [request for request, _ in asked]
             finished: dict[int, Point] = {}
             for done in decode_many(self.context, requests, run.timings, run.started):
                 run.count(done)
@@ -64,7 +67,7 @@ class Rewriter:
                     return points
                 part, key = wave[done.index], keys[done.index]
                 finished[done.index] = accept(key, done.text, done.finish_reason)
-                self.n_read[part.reading.ordinal] += self._n_read(part, key)
+                self.n_read[part.reading.ordinal] += asked[done.index][1]
                 while len(points) - first in finished:
                     point = finished[len(points) - first]
                     points.append(point)
@@ -72,21 +75,34 @@ class Rewriter:
                     yield SectionDone(point.title, join_pages([point.pages]), point.text)
         return points
 
-    def _request(self, part: Part, key: Point, whole: Sequence[str]) -> Request:
+    def _request(self, part: Part, key: Point, whole: Sequence[str]) -> tuple[Request, int]:
+        """The request for a part's point, and the tokens of the document that it reads."""
         sentence = self._clip(key.text, KEY_TOKENS)
-        fragments: Sequence[str] = whole
-        if self.strategy == "condense":
-            fragments = [sentence]
-        elif self.strategy == "map-reduce":
-            fragments = [part.reading.document.read(*part.span)]
+        fragments, n_read = whole, part.n_tokens
+        if self.strategy != "exact":
+            text, n_read = self._text(part, sentence)
+            fragments = [text]
         messages = document_messages(fragments, rewrite_task(sentence, self.focus))
-        return self.run.request(messages, REWRITE_TOKENS)
+        return self.run.request(messages, REWRITE_TOKENS), n_read
 
-    def _n_read(self, part: Part, key: Point) -> int:
-        """Tokens of the document that the model read for the point."""
-        if self.strategy != "condense":
-            return part.n_tokens
-        return min(part.n_tokens, KEY_TOKENS, len(self.run.model.tokenize(key.text)))
+    def _text(self, part: Part, sentence: str) -> tuple[str, int]:
+        """What stands for a part: all of it, its share of the token budget, or its key sentence alone."""
+        run, document = self.run, part.reading.document
+        budget = run.settings.cache.budget
+        if budget is not None and budget < run.n_tokens:
+            share = max(KEY_TOKENS, budget * part.n_tokens // run.n_tokens)
+            left = condense(
+                document.text,
+                tokenizer_of(run.model),
+                share,
+                question=self.focus,
+                language=document.language,
+                span=part.span,
+            )
+            return left.text, min(part.n_tokens, left.n_tokens)
+        if self.strategy == "condense":
+            return sentence, min(part.n_tokens, KEY_TOKENS, len(run.model.tokenize(sentence)))
+        return document.read(*part.span), part.n_tokens
 
     def _clip(self, text: str, n_tokens: int) -> str:
         """The beginning of a text that has at most n_tokens, cut at white space where there is some."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from localctx.document import Document
 from localctx.document.cache import NOT_KEPT
+from localctx.engine.embedder import EmbedderFile
+from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
@@ -22,7 +24,9 @@ __all__ = ["Run", "start"]
 class Run:
     """`started`: time.perf_counter() when the verb was called · limit: the largest context it may use ·
     pulled: what was read because a passage refers to it · blocks: running numbers of those to attend to,
-    where the caller knows better than any selector.
+    where the caller knows better than any selector · embedder: or why there is none, in words; None: nobody
+    asked for one · reranker: judges the best passages again · selection: how passages were chosen, for the
+    answer.
     """
 
     readings: list[Reading]
@@ -38,6 +42,9 @@ class Run:
     n_generated: int = 0
     pulled: list[Pulled] = field(default_factory=list)
     blocks: tuple[int, ...] | None = None
+    embedder: EmbedderFile | str | None = None
+    reranker: RerankerFile | None = None
+    selection: dict[str, object] | None = None
     _unheard: list[str] = field(default_factory=list)
 
     @property
@@ -148,8 +155,10 @@ def start(
     documents: Sequence[Document], model: Model, settings: Settings, listen: Listener, n_seq: int = 1
 ) -> Run:
     """A run over the documents. Raises UsageError or OutOfMemory for a context that cannot be."""
-    block_size = settings.cache.block
-    readings = [Reading(document, ordinal, block_size) for ordinal, document in enumerate(documents)]
+    cache = settings.cache
+    readings = [
+        Reading(document, ordinal, cache.block, cache.blocks) for ordinal, document in enumerate(documents)
+    ]
     limit = _limit(model, settings, n_seq)
     warnings = list(model.info.notices)
     run = Run(readings, model, settings, listen, limit, time.perf_counter(), warnings=warnings)

@@ -15,7 +15,6 @@ from hashlib import blake2b
 from importlib import metadata
 from typing import Self
 
-from localctx.document import Document
 from localctx.index import LexicalIndex, kept
 from localctx.session.cache import why_no_cache
 from localctx.session.prompts import document_messages
@@ -42,24 +41,34 @@ class Shelf:
         self._run = run
         self._files = files
         self._is_told = False
-        self._tokenizer = _tokenizer_facts(run) if files is not None else []
+        self._tokenizer: list[object] = []
 
     @classmethod
     def of(cls, run: Run) -> Self:
         """The one that the run's settings name. What a password opened is not kept."""
         root = run.settings.store_root
         is_used = root is not None and run.settings.password_file is None
-        is_used = is_used and any(_is_kept(reading.document) for reading in run.readings)
+        is_used = is_used and any(map(cls.stays, run.readings))
         if not is_used or root is None:
             return cls(run, None)
         limit_bytes = run.settings.store_limit_bytes
         return cls(run, DerivedFiles(root, None if limit_bytes is None else share_of(limit_bytes)))
 
+    @property
+    def files(self) -> DerivedFiles | None:
+        """Where derived files are kept; None where nothing is."""
+        return self._files
+
+    @staticmethod
+    def stays(reading: Reading) -> bool:
+        """Whether the document lies in a file that stays: what came through a pipe does not."""
+        return os.path.isfile(reading.document.source)  # noqa: PTH113  # any name
+
     def restore(self, reading: Reading) -> tuple[bool, LexicalIndex | None]:
         """Whether the reading is now as after its read(); and the index of its words, if one was kept."""
-        if self._files is None or not _is_kept(reading.document):
+        if self._files is None or not _is_kept(reading):
             return False, None
-        found = kept.load(self._files, reading.document.content_hash, self._key(reading))
+        found = kept.load(self._files, reading.document.content_hash, self.key(reading))
         if found is None:
             return False, None
         parts, index = found
@@ -71,10 +80,10 @@ class Shelf:
 
     def keep(self, reading: Reading, index: LexicalIndex | None) -> None:
         """Keep a reading that was read, and the index of its words where it has one of its own."""
-        if self._files is None or not _is_kept(reading.document):
+        if self._files is None or not _is_kept(reading):
             return
         try:
-            kept.save(self._files, reading.document.content_hash, self._key(reading), reading.parts(), index)
+            kept.save(self._files, reading.document.content_hash, self.key(reading), reading.parts(), index)
         except StoreUnusable as error:
             # Of a folder that cannot be written, the store of KV says so already, where there is one.
             is_told = not self._files.can_write and why_no_cache(self._run.model) is None
@@ -84,11 +93,13 @@ class Shelf:
             if not isinstance(error, TooLarge):
                 self._files = None
 
-    def _key(self, reading: Reading) -> str:
+    def key(self, reading: Reading) -> str:
+        """A name of the reading's blocks and of all that they depend on beside the text."""
         document = reading.document
+        self._tokenizer = self._tokenizer or _tokenizer_facts(self._run)
         facts = [
             self._tokenizer,
-            reading.block_size,
+            [reading.block_size, reading.blocks],
             document.language,
             [(page.number, page.start, page.end, page.label) for page in document.pages],
             [(part.level, part.title, part.start, part.end) for part in document.sections],
@@ -96,9 +107,9 @@ class Shelf:
         return blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 
-def _is_kept(document: Document) -> bool:
-    """Whether the text is long enough, and lies in a file that stays: what came through a pipe does not."""
-    return document.text.n_bytes >= LEAST_BYTES and os.path.isfile(document.source)  # noqa: PTH113  # any name
+def _is_kept(reading: Reading) -> bool:
+    """Whether the text is long enough, and stays."""
+    return reading.document.text.n_bytes >= LEAST_BYTES and Shelf.stays(reading)
 
 
 def _tokenizer_facts(run: Run) -> list[object]:

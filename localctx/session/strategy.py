@@ -14,7 +14,7 @@ __all__ = ["Choice", "check_strategy", "choose_ask", "choose_summarize", "round_
 
 N_CTX_STEP = 256
 STRATEGIES_OF: dict[str, tuple[Strategy, ...]] = {
-    "ask": ("exact", "retrieve", "stream"),
+    "ask": ("exact", "retrieve", "stream", "condense"),
     "summarize": ("exact", "map-reduce", "condense"),
     "index": ("exact", "stream"),
 }

@@ -17,9 +17,10 @@ from localctx.selection import header_line
 from localctx.session.cache import Cache, run_finder
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
-from localctx.session.landmarks import ranked
+from localctx.session.landmarks import landmarks_of
 from localctx.session.placing import Placed, fitted
 from localctx.session.pointing import pointed_sentences
+from localctx.session.ranking import ranked_blocks
 from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 from localctx.session.run import Run
@@ -63,7 +64,8 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     asked = run.settings.cache.budget
     budget = min(room, asked or room)
     max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
-    hits = yield from ranked(cache, [streams[0] for streams in supplied.streams], index, question)
+    stored = [streams[0] for streams in supplied.streams]
+    hits = yield from ranked_blocks(run, index, question, lambda: landmarks_of(cache, stored, question))
     numbers = yield from pointed_blocks(
         run,
         hits,

@@ -83,7 +83,7 @@ def test_a_run_of_clusters_without_white_space_is_cut_between_them(cluster: str)
 @settings(deadline=None, max_examples=60)
 @given(texts, st.integers(0, 300), st.integers(0, 300))
 def test_a_part_of_the_text_is_split_alone(text: str, start: int, length: int) -> None:
-    blocks = list(split(StringText(text), white_space_tokens, start=start, end=start + length))
+    blocks = list(split(StringText(text), white_space_tokens, span=(start, start + length)))
     assert "".join(block.text for block in blocks) == text[start : start + length]
     assert all(text[block.start : block.end] == block.text for block in blocks)
 

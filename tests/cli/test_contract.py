@@ -98,7 +98,7 @@ def test_a_wrong_or_later_strategy_is_refused_before_anything_is_opened(localctx
     assert result.code == 2
     assert "--strategy stream is not available yet" in result.err
     for words in (["summarize", "nowhere.txt", "--strategy", "retrieve"],
-                  ["ask", "nowhere.txt", "-q", "?", "--strategy", "condense"]):  # fmt: skip
+                  ["ask", "nowhere.txt", "-q", "?", "--strategy", "map-reduce"]):  # fmt: skip
         wrong = localctx(*words)
         assert (wrong.code, f"is not for {words[0]}" in wrong.err) == (2, True)
     compared = localctx("bench", "faithfulness", "--strategy", "stream")

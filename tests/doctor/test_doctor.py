@@ -121,6 +121,9 @@ def test_an_examination_without_a_model_still_reports_all(tmp_path: Path) -> Non
         findings
     )
     assert findings["model"].status == "warn"
+    assert findings["embedder"].status == "warn"
+    assert "by words alone" in findings["embedder"].detail
+    assert "localctx models pull all-minilm-l6-v2" in findings["embedder"].suggestion
     assert findings["trial"].status == "fail"
     assert "localctx models pull smollm2-135m" in findings["trial"].suggestion
     assert report.status == "fail"
@@ -134,11 +137,12 @@ def test_a_folder_that_cannot_be_looked_at_stops_no_check(tmp_path: Path) -> Non
 
 
 def test_a_wrong_model_file_is_told(tmp_path: Path) -> None:
-    (tmp_path / "smollm2-135m.gguf").write_bytes(b"GGUF")
+    for name in ("smollm2-135m", "all-minilm-l6-v2"):
+        (tmp_path / f"{name}.gguf").write_bytes(b"GGUF")
     findings = {
         finding.name: finding for finding in examine(folder=tmp_path, trial_module="no_such_trial").findings
     }
-    assert findings["model"].status == "fail"
+    assert findings["model"].status == findings["embedder"].status == "fail"
     assert "models pull" in findings["model"].suggestion
 
 

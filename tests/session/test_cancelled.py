@@ -61,7 +61,7 @@ def cancel(monkeypatch: pytest.MonkeyPatch, n_batches: int) -> None:
     ("text", "settings"),
     [
         (LONG, {"strategy": "stream", "kv": "lazy=off,refresh=0"}),
-        (LONG, {"strategy": "stream", "kv": "lazy=auto,rank=fused"}),
+        (LONG, {"strategy": "stream", "kv": "lazy=auto,rank=lexical+landmarks"}),
         (LONG, {"strategy": "stream", "kv": "lazy=on"}),
         (WHOLE, {"strategy": "exact"}),
     ],

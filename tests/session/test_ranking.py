@@ -22,9 +22,10 @@ from localctx.session import landmarks
 from localctx.session.cache import Cache, opened_cache
 from localctx.session.events import Event, Notice, ignore_progress
 from localctx.session.frame import frame_of
-from localctx.session.landmarks import HEADS_FACT, ranked
+from localctx.session.landmarks import HEADS_FACT, landmarks_of
 from localctx.session.opening import index_all
 from localctx.session.prompts import question_task
+from localctx.session.ranking import ranked_blocks
 from localctx.session.run import start
 from localctx.store import KVStore
 
@@ -57,7 +58,9 @@ def asking(place: Place, text: str = LONG, **settings: object) -> Iterator[tuple
 
 def ranking(cache: Cache, index: LexicalIndex, question: str = QUESTION) -> tuple[Hits, list[str]]:
     """The blocks as ranked, and the warnings."""
-    steps, events = ranked(cache, [cache.whole_stream(r) for r in cache.run.readings], index, question), []
+    streams = [cache.whole_stream(reading) for reading in cache.run.readings]
+    steps = ranked_blocks(cache.run, index, question, lambda: landmarks_of(cache, streams, question))
+    events: list[Event] = []
     while True:
         try:
             events.append(next(steps))
@@ -126,7 +129,7 @@ def test_the_column_is_built_once_and_neutral_questions_are_asked_once(
 
 
 def test_fused_ranks_are_of_both(indexed: Place) -> None:
-    with asking(indexed, kv="rank=fused") as (cache, index):
+    with asking(indexed, kv="rank=lexical+landmarks") as (cache, index):
         both, told = ranking(cache, index)
         assert told == []
         by_words = index.search(QUESTION)
@@ -138,7 +141,7 @@ def test_fused_ranks_are_of_both(indexed: Place) -> None:
 
 def test_an_answer_counts_the_tokens_of_its_own_question(indexed: Place) -> None:
     plain = indexed.ask(indexed.write(LONG), strategy="stream", kv="refresh=0")
-    ranked_so = indexed.ask(indexed.write(LONG), strategy="stream", kv="refresh=0,rank=fused")
+    ranked_so = indexed.ask(indexed.write(LONG), strategy="stream", kv="refresh=0,rank=lexical+landmarks")
     assert not [text for text in ranked_so.warnings if "rank" in text]
     assert ranked_so.tokens.evaluated > plain.tokens.evaluated
 
@@ -156,17 +159,17 @@ def test_words_rank_by_default_and_ask_the_model_nothing(
     [
         (LONG + " More.", {}, "not all of the text is indexed"),
         (LONG, {"store": "off"}, "there is no store"),
-        (LONG, {"kv": "rank=fused,codec=f16"}, "not all of the text is indexed"),
+        (LONG, {"kv": "rank=lexical+landmarks,codec=f16"}, "not all of the text is indexed"),
     ],
 )
 def test_words_rank_where_the_keys_are_not_there(
     text: str, settings: dict[str, object], said: str, indexed: Place
 ) -> None:
-    with asking(indexed, text, **{"kv": "rank=fused", **settings}) as (cache, index):
+    with asking(indexed, text, **{"kv": "rank=lexical+landmarks", **settings}) as (cache, index):
         cache.kept.facts = lambda _: {HEADS_FACT: {"heads": HEADS}}  # type: ignore[method-assign]  # with no store too
         hits, told = ranking(cache, index)
         assert hits == index.search(QUESTION)
-        assert told == [f"--kv rank=fused: {said}; passages are chosen by words"]
+        assert told == [f"--kv rank=lexical+landmarks: {said}; passages are chosen without"]
 
 
 @pytest.mark.parametrize(
@@ -180,10 +183,10 @@ def test_words_rank_where_the_queries_cannot_be_had(
         raise error
 
     monkeypatch.setattr(QueryReader, "capture", failing)
-    with asking(indexed, kv="rank=fused") as (cache, index):
+    with asking(indexed, kv="rank=lexical+landmarks") as (cache, index):
         hits, told = ranking(cache, index)
         assert hits == index.search(QUESTION)
-        assert told == [f"--kv rank=fused: {error.message}; passages are chosen by words"]
+        assert told == [f"--kv rank=lexical+landmarks: {error.message}; passages are chosen without"]
 
 
 @pytest.mark.parametrize("heads", [[], [[9, 0]], "17.3", [[0]], None])

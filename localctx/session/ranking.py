@@ -1,0 +1,168 @@
+"""A question's blocks, ranked by the selectors that `--kv rank` names: the one selection that it gets.
+
+Words always can; vectors need an embedder that covers the languages, landmarks a model's stored keys. What
+cannot is left out, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+
+from localctx.document.language import language_of_sample
+from localctx.engine.reranker import RerankerFile
+from localctx.errors import ModelError
+from localctx.index import Hits, LexicalIndex
+from localctx.index.question_language import question_language
+from localctx.selection.dense import always_in, dense_scores, diverse, hybrid, max_sim, reranked
+from localctx.selection.fuse import fuse
+from localctx.session.events import Event
+from localctx.session.run import Run
+from localctx.session.vectors import RunVectors, embedded_text, missing_first
+from localctx.values import Scores
+
+__all__ = ["ranked_blocks", "vectors_of"]
+
+EMBEDDING_SECONDS = 2.0
+"""Of a question on documents without vectors: on two CPU cores some 40 passages."""
+N_EMBEDDED = 512
+"""Blocks that are looked at for that: the best by words."""
+NEED_VECTORS = {"dense", "maxsim", "mmr"}
+N_VARIED = 32
+MMR_SHARE = 0.3
+SHARPNESS = 2
+"""Likeness falls off slowly: squared, `choose` leaves out what is below 0.55 of the best. Measured, of the
+right passages among the best six 1% is lost so, and 1.4 of six passages are saved.
+"""
+N_RERANKED = 16
+"""Looked at twice: embedding them again takes most of a second on two CPU cores, and 30 gain no more."""
+
+
+def ranked_blocks(
+    run: Run,
+    index: LexicalIndex,
+    question: str,
+    landmarks: Callable[[], Scores | str] = lambda: "there is no stored KV",
+) -> Generator[Event, None, Hits]:
+    """The blocks of all documents, best first. `landmarks`: the model's own scores, or why there are none."""
+    wanted, by_words = run.settings.cache.rank, index.search(question)
+    vectors: RunVectors | None = None
+    if NEED_VECTORS & set(wanted):
+        opened = vectors_of(run, question)
+        if not isinstance(opened, str):
+            vectors = opened
+        elif run.embedder is not None:
+            yield run.warn(f"passages are chosen by words alone: {opened}")
+    keys = landmarks() if "landmarks" in wanted else None
+    if isinstance(keys, str):
+        yield run.warn(f"--kv rank={'+'.join(wanted)}: {keys}; passages are chosen without")
+        keys = None
+    scores = _scores(index, by_words, question, vectors if "dense" in wanted else None, keys, wanted)
+    if vectors is not None and "maxsim" in wanted:
+        scores = _reranked(vectors, scores, question)
+    if run.reranker is not None:
+        scores = _judged(run, run.reranker, scores, question)
+    if vectors is not None and "mmr" in wanted:
+        scores = _varied(vectors, scores)
+    if vectors is not None:
+        scores = Scores(scores.selector, tuple(value**SHARPNESS for value in scores.values))
+    scores = always_in(scores, _edges(run, wanted))
+    run.selection = {
+        "selectors": scores.selector.split("+"),
+        "embedder": vectors.file.name if vectors is not None else None,
+        "passages": run.n_blocks,
+        "passages_with_vectors": int(vectors.is_there.sum()) if vectors is not None else 0,
+    }
+    ranking = _best(scores, len(scores.values))
+    return Hits(len(scores.values), tuple((n, scores.values[n]) for n in ranking))
+
+
+def _scores(
+    index: LexicalIndex,
+    by_words: Hits,
+    question: str,
+    vectors: RunVectors | None,
+    landmarks: Scores | None,
+    wanted: Sequence[str],
+) -> Scores:
+    """One score a block from the selectors that are wanted and can; words where there is no other."""
+    opinions: list[Scores] = []
+    if vectors is not None:
+        dense = _dense(vectors, by_words, question)
+        is_hybrid = "lexical" in wanted
+        opinions.append(hybrid(by_words.scores(), index.shares(question), dense) if is_hybrid else dense)
+    elif "lexical" in wanted or landmarks is None:
+        opinions.append(by_words.scores())
+    if landmarks is not None:
+        opinions.append(landmarks)
+    return opinions[0] if len(opinions) == 1 else fuse(opinions)
+
+
+def vectors_of(run: Run, question: str | None = None) -> RunVectors | str:
+    """The run's vectors; or why there are none, in words: no embedder, or one that does not cover the
+    languages.
+    """
+    file = run.embedder
+    if file is None or isinstance(file, str):
+        return file or "no embedder was asked for"
+    asked = question_language(question) or language_of_sample(question) if question is not None else None
+    of_documents = {reading.document.language for reading in run.readings}
+    for what, language in [
+        ("the question", asked),
+        *(("the document", one) for one in sorted(filter(None, of_documents))),
+    ]:
+        if not file.covers(language):
+            return (
+                f"the embedder {file.name} is made for {', '.join(file.languages)}, "
+                f"{what} is in {language!r} (--embedder names another)"
+            )
+    try:
+        return RunVectors.of(run, file)
+    except ModelError as error:
+        return error.message
+
+
+def _dense(vectors: RunVectors, by_words: Hits, question: str) -> Scores:
+    """The blocks' likeness to the question; of documents without vectors some are made first."""
+    if not vectors.is_there.all():
+        numbers = missing_first((number for number, _ in by_words.ranking), vectors.run.n_blocks, N_EMBEDDED)
+        vectors.make(numbers, EMBEDDING_SECONDS)
+    return dense_scores(vectors.similarities(vectors.question(question).vector))
+
+
+def _reranked(vectors: RunVectors, first: Scores, question: str) -> Scores:
+    """The best blocks judged token by token as well."""
+    asked, found = vectors.question(question).tokens, vectors.passages(_best(first, N_RERANKED))
+    return reranked(first, {number: max_sim(asked, one.tokens) for number, one in found.items()})
+
+
+def _judged(run: Run, file: RerankerFile, first: Scores, question: str) -> Scores:
+    """The best blocks judged by the cross-encoder as well. Raises ModelError: it was asked for by name."""
+    best = _best(first, N_RERANKED)
+    values = file.open().scores(question, [embedded_text(run.passage(number)) for number in best])
+    return reranked(first, dict(zip(best, values, strict=True)), "reranker")
+
+
+def _varied(vectors: RunVectors, scores: Scores) -> Scores:
+    """The best blocks' values dealt out anew, so that what says the same comes later."""
+    best = _best(scores, N_VARIED)
+    order = diverse(scores, best, vectors.rows(best), MMR_SHARE)
+    values = list(scores.values)
+    for number, before in zip(order, best, strict=True):
+        values[number] = scores.values[before]
+    return Scores(f"{scores.selector}+mmr", tuple(values))
+
+
+def _edges(run: Run, wanted: Sequence[str]) -> list[int]:
+    """The first and last blocks of each document, as far as they are always in."""
+    edges, first = [], 0
+    for reading in run.readings:
+        if reading.n_blocks:
+            edges += [first] * ("head" in wanted) + [first + reading.n_blocks - 1] * ("tail" in wanted)
+        first += reading.n_blocks
+    return edges
+
+
+def _best(scores: Scores, n: int) -> list[int]:
+    """The blocks with evidence, best first, the earlier one of equals."""
+    with_evidence = (number for number, value in enumerate(scores.values) if value > 0)
+    return sorted(with_evidence, key=lambda number: -scores.values[number])[:n]

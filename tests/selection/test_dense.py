@@ -1,0 +1,104 @@
+"""The arithmetic of dense selection: what stands out, words beside vectors, a second look, variety."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim, reranked
+from localctx.values import Scores
+
+NAN = float("nan")
+
+
+def likeness(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+def test_blocks_that_stand_out_score_by_deviations() -> None:
+    values = dense_scores(likeness(0.1, 0.1, 0.1, 0.7)).values
+    assert values[:3] == (0.0, 0.0, 0.0)
+    assert values[3] == pytest.approx(3**0.5, rel=1e-4)
+
+
+def test_a_block_without_a_vector_has_no_evidence_and_moves_no_mean() -> None:
+    assert dense_scores(likeness(0.1, NAN, 0.5, NAN)).values[1::2] == (0.0, 0.0)
+    with_gaps = dense_scores(likeness(0.1, NAN, 0.5, 0.2, NAN)).values
+    assert [with_gaps[n] for n in (0, 2, 3)] == list(dense_scores(likeness(0.1, 0.5, 0.2)).values)
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ((), ()),
+        ((NAN,), (0.0,)),
+        ((0.5,), (0.5,)),
+        ((-0.2,), (0.0,)),
+        ((0.3, 0.3, 0.3), (0.0, 0.0, 0.0)),
+        ((0.3, 0.30001, 0.29999), (0.0, 0.0, 0.0)),
+        ((NAN, NAN), (0.0, 0.0)),
+    ],
+)
+def test_degenerate_likeness(values: tuple[float, ...], wanted: tuple[float, ...]) -> None:
+    assert dense_scores(likeness(*values)).values == pytest.approx(wanted)
+
+
+def test_a_block_with_all_rare_words_beats_the_likest_one() -> None:
+    words, vectors = Scores("lexical", (9.0, 3.0, 0.0)), Scores("dense", (0.5, 0.2, 4.0))
+    both = hybrid(words, (1.0, 0.4, 0.0), vectors)
+    assert both.selector == "lexical+dense"
+    assert both.values[0] > both.values[2] > both.values[1]
+
+
+def test_a_block_with_some_words_does_not() -> None:
+    words, vectors = Scores("lexical", (9.0, 8.0, 0.0)), Scores("dense", (0.5, 0.2, 4.0))
+    assert (
+        hybrid(words, (0.3, 0.2, 0.0), vectors).values.index(
+            max(hybrid(words, (0.3, 0.2, 0.0), vectors).values)
+        )
+        == 2
+    )
+
+
+@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1), st.floats(0, 9)), max_size=6))
+def test_hybrid_scores_lie_between_nothing_and_one(rows: list[tuple[float, float, float]]) -> None:
+    words, shares, vectors = (tuple(column) for column in zip(*rows, strict=True)) if rows else ((), (), ())
+    for value in hybrid(Scores("lexical", words), shares, Scores("dense", vectors)).values:
+        assert 0 <= value <= 1 + 1e-9
+
+
+def test_opinions_of_different_documents_are_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        hybrid(Scores("lexical", (1.0,)), (1.0,), Scores("dense", (1.0, 2.0)))
+
+
+def test_max_sim_is_the_mean_of_the_best() -> None:
+    question = np.eye(3, dtype=np.float32)[:2]
+    block = np.array([[1, 0, 0], [0, 0.6, 0.8], [0, 0, 1]], np.float32)
+    assert max_sim(question, block) == pytest.approx((1 + 0.6) / 2)
+    assert max_sim(question[:0], block) == 0.0
+    assert max_sim(question, block[:0]) == 0.0
+
+
+def test_the_second_look_orders_the_best_and_leaves_the_rest_behind() -> None:
+    first = Scores("lexical", (4.0, 3.9, 3.8, 1.0, 0.0))
+    both = reranked(first, {0: 0.2, 1: 0.9, 2: 0.3})
+    assert both.selector == "lexical+maxsim"
+    assert both.values[1] > both.values[0] > both.values[3] > both.values[4] == 0.0
+    assert both.values[2] > both.values[3]
+    assert reranked(first, {}) is first
+
+
+def test_a_second_look_that_sees_no_difference_keeps_the_order() -> None:
+    both = reranked(Scores("dense", (1.0, 3.0, 2.0)), {0: 0.5, 1: 0.5, 2: 0.5})
+    assert both.values[1] > both.values[2] > both.values[0] > 0
+
+
+def test_variety_puts_a_copy_behind() -> None:
+    rows = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
+    scores = Scores("dense", (1.0, 0.99, 0.8))
+    assert diverse(scores, [0, 1, 2], rows, 0.0) == [0, 1, 2]
+    assert diverse(scores, [0, 1, 2], rows, 0.3) == [0, 2, 1]
+    assert diverse(Scores("dense", (0.0, 0.0)), [0, 1], rows, 0.3) == [0, 1]
