@@ -33,7 +33,7 @@ def test_an_answer_says_how_its_passages_were_chosen(asked: Run, tmp_path: Path)
     answer = asked("--embedder", str(embedder)).json
     assert answer["selection"]["selectors"] == ["lexical", "dense", "maxsim"]
     assert answer["selection"]["embedder"] == "bert"
-    assert answer["selection"]["passages_with_vectors"] == answer["selection"]["passages"] > 10
+    assert 10 < answer["selection"]["passages_with_vectors"] < answer["selection"]["passages"]
     judged = asked("--embedder", "off", "--reranker", str(write_tiny_reranker(tmp_path / "r.gguf"))).json
     assert judged["selection"]["selectors"] == ["lexical", "reranker"]
     assert not [line for line in judged["warnings"] if "by words alone" in line]
