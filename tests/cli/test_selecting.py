@@ -43,6 +43,7 @@ def test_a_missing_default_warns_and_a_missing_named_one_is_an_error(
     asked: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCALCTX_MODELS_DIR", str(tmp_path / "none"))
+    monkeypatch.delenv("LOCALCTX_EMBEDDER")
     answer = asked("--offline").json
     assert answer["selection"]["selectors"] == ["lexical"]
     assert [line for line in answer["warnings"] if "localctx models pull all-minilm-l6-v2" in line]
