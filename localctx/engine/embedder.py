@@ -7,7 +7,7 @@ from the same pass. Equal texts have equal vectors but for rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -62,23 +62,17 @@ class Embedder:
         self.n_dim, self.n_ctx = self._encoder.n_dim, self._encoder.n_ctx
 
     def embed(
-        self,
-        texts: Sequence[str],
-        on_progress: Progress | None = None,
-        is_wanted: Callable[[int], bool] = lambda n_done: True,
+        self, texts: Sequence[str], on_progress: Progress | None = None
     ) -> Iterator[tuple[int, Embedded]]:
         """(number, Embedded) of the texts, in no certain order; on_progress counts texts.
 
-        is_wanted: asked with the number of texts that are done before each step; False ends it. Raises
-        LocalctxError when closed, ModelError when a step fails.
+        Raises LocalctxError when closed, ModelError when a step fails.
         """
         self._encoder.check_open()
         waiting = [list(self._pieces(number, text)) for number, text in enumerate(texts)]
         parts: dict[int, list[NDArray[np.float32]]] = {number: [] for number in range(len(texts))}
         n_done = 0
         for step in _steps(waiting):
-            if not is_wanted(n_done):
-                return
             for piece, rows in zip(step, self._rows(step), strict=True):
                 parts[piece.text].append(rows)
                 if len(parts[piece.text]) == len(waiting[piece.text]):

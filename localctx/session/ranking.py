@@ -22,10 +22,10 @@ from localctx.values import Scores
 
 __all__ = ["ranked_blocks", "vectors_of"]
 
-EMBEDDING_SECONDS = 2.0
-"""Of a question on documents without vectors: on two CPU cores some 40 passages."""
-N_EMBEDDED = 512
-"""Blocks that are looked at for that: the best by words."""
+N_EMBEDDED = 48
+"""Blocks that get vectors for a question where a document was not indexed, the best by words: some
+two seconds on two CPU cores. A number, not a time: an answer must not depend on how busy the machine is.
+"""
 NEED_VECTORS = {"dense", "maxsim", "mmr"}
 N_VARIED = 32
 MMR_SHARE = 0.3
@@ -125,7 +125,7 @@ def _dense(vectors: RunVectors, by_words: Hits, question: str) -> Scores:
     """The blocks' likeness to the question; of documents without vectors some are made first."""
     if not vectors.is_there.all():
         numbers = missing_first((number for number, _ in by_words.ranking), vectors.run.n_blocks, N_EMBEDDED)
-        vectors.make(numbers, EMBEDDING_SECONDS)
+        vectors.make(numbers)
     return dense_scores(vectors.similarities(vectors.question(question).vector))
 
 

@@ -1,12 +1,11 @@
 """The vectors of a run's blocks: found from earlier, made where they are missing, kept as far as they can be.
 
 `index` makes them all. A question on a document that was not indexed has those of the blocks that its words
-point at made, as many as a short time allows; they are kept, so that later questions find more.
+point at made, a few dozen; they are kept, so that later questions find more.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -89,23 +88,20 @@ class RunVectors:
         texts = [embedded_text(self.run.passage(number), self.file.passage_prefix) for number in numbers]
         return {numbers[place]: embedded for place, embedded in self.embedder.embed(texts)}
 
-    def make(self, numbers: Sequence[int], seconds: float = float("inf")) -> None:
-        """Make the vectors of blocks that have none, in this order, until `seconds` have passed, and keep
-        them; what was made before an error or Ctrl-C is kept too.
+    def make(self, numbers: Sequence[int]) -> None:
+        """Make the vectors of blocks that have none, in this order, and keep them; what was made before an
+        error or Ctrl-C is kept too.
         """
         is_there = self.is_there
         missing = [number for number in numbers if not is_there[number]]
-        deadline = time.perf_counter() + seconds
         try:
             for start in range(0, len(missing), SLAB_BLOCKS):
                 slab = missing[start : start + SLAB_BLOCKS]
-                self._make_slab(slab, deadline, start, len(missing))
-                if time.perf_counter() > deadline:
-                    break
+                self._make_slab(slab, start, len(missing))
         finally:
             self._keep()
 
-    def _make_slab(self, slab: Sequence[int], deadline: float, n_before: int, n_all: int) -> None:
+    def _make_slab(self, slab: Sequence[int], n_before: int, n_all: int) -> None:
         texts = [embedded_text(self.run.passage(number), self.file.passage_prefix) for number in slab]
         rows: dict[int, dict[int, NDArray[np.float32]]] = {}
 
@@ -113,9 +109,7 @@ class RunVectors:
             self.run.listen(Progress("embedding", n_before + done, n_all, "passages"))
 
         try:
-            for place, embedded in self.embedder.embed(
-                texts, tell, lambda n_done: n_done == 0 or time.perf_counter() < deadline
-            ):
+            for place, embedded in self.embedder.embed(texts, tell):
                 document, index = self._place(slab[place])
                 rows.setdefault(document, {})[index] = embedded.vector
         finally:

@@ -33,7 +33,7 @@ def test_an_answer_says_how_its_passages_were_chosen(asked: Run, tmp_path: Path)
     answer = asked("--embedder", str(embedder)).json
     assert answer["selection"]["selectors"] == ["lexical", "dense", "maxsim"]
     assert answer["selection"]["embedder"] == "bert"
-    assert answer["selection"]["passages_with_vectors"] == answer["selection"]["passages"] > 10
+    assert 10 < answer["selection"]["passages_with_vectors"] < answer["selection"]["passages"]
     judged = asked("--embedder", "off", "--reranker", str(write_tiny_reranker(tmp_path / "r.gguf"))).json
     assert judged["selection"]["selectors"] == ["lexical", "reranker"]
     assert not [line for line in judged["warnings"] if "by words alone" in line]
@@ -43,6 +43,7 @@ def test_a_missing_default_warns_and_a_missing_named_one_is_an_error(
     asked: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCALCTX_MODELS_DIR", str(tmp_path / "none"))
+    monkeypatch.delenv("LOCALCTX_EMBEDDER")
     answer = asked("--offline").json
     assert answer["selection"]["selectors"] == ["lexical"]
     assert [line for line in answer["warnings"] if "localctx models pull all-minilm-l6-v2" in line]

@@ -39,7 +39,10 @@ def test_the_first_right_passage_counts_and_none_without_evidence() -> None:
 
 
 @pytest.mark.model
-def test_the_table_of_a_few_pairs(minilm_path: Path, smollm2_path: Path) -> None:
+def test_the_table_of_a_few_pairs(
+    minilm_path: Path, smollm2_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCALCTX_EMBEDDER")
     assert minilm_path.exists() and smollm2_path.exists()
     pairs = [
         Pair(f"How are {things} made?", f"A workshop for {things} stands in {town}. " * 20)

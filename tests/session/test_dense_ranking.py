@@ -97,7 +97,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_vectors_alone_rank_as_numpy_does(place: Place) -> None:
+def test_vectors_alone_rank_as_numpy_does(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "N_EMBEDDED", 1000)
     run = place.run(kv="rank=dense")
     hits, told = place.rank(run)
     assert told == []
@@ -119,7 +120,8 @@ def test_headings_are_part_of_what_is_embedded(place: Place) -> None:
     assert embedded_text(run.passage(0), "passage: ").startswith("passage: Part 0\n")
 
 
-def test_vectors_are_made_once(place: Place, made: list[int]) -> None:
+def test_vectors_are_made_once(place: Place, made: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "N_EMBEDDED", 1000)
     first, _ = place.rank(place.run(kv="rank=lexical+dense"))
     assert sum(made) > 40
     made.clear()
@@ -148,11 +150,10 @@ def test_index_makes_all_and_says_so(place: Place, made: list[int]) -> None:
     assert made == [1]
 
 
-def test_a_short_time_goes_to_the_blocks_that_words_point_at(
+def test_without_an_index_the_blocks_that_words_point_at_get_vectors(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranking, "EMBEDDING_SECONDS", 0.0)
-    monkeypatch.setattr("localctx.engine.embedder.N_BATCH", 128)
+    monkeypatch.setattr(ranking, "N_EMBEDDED", 5)
     run = place.run(kv="rank=lexical+dense")
     with index_all(run) as index:
         by_words = [number for number, _ in index.search(QUESTION).ranking]
@@ -161,7 +162,7 @@ def test_a_short_time_goes_to_the_blocks_that_words_point_at(
         assert not isinstance(vectors, str)
         there = set(np.flatnonzero(vectors.is_there))
     assert run.selection is not None
-    assert 0 < len(there) < run.n_blocks
+    assert len(there) == 5
     assert run.selection["passages_with_vectors"] == len(there)
     assert there == set(by_words[: len(there)])
 
