@@ -8,7 +8,6 @@ LITE        ?=
 CMAKE_ARGS  ?=
 WHEEL_DIR   ?=
 LLAMA_WHEEL ?=
-TORCH_INDEX ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -26,10 +25,7 @@ SOURCES := pyproject.toml $(shell find localctx cli models native -type f -not -
 LLAMA   := native/llama_wheel.py install $(if $(GPU),--gpu $(GPU)) $(if $(WHEEL_DIR),--wheel-dir "$(WHEEL_DIR)") \
            $(if $(LLAMA_WHEEL),--wheel "$(LLAMA_WHEEL)")
 
-# The extra `dense` (PyTorch) is installed unless LITE is set, once pyproject.toml declares it.
-DENSE    := $(if $(LITE),,$(shell grep -q '^dense *=' pyproject.toml && echo dense))
-TORCH    := $(if $(and $(DENSE),$(TORCH_INDEX)),--extra-index-url $(TORCH_INDEX))
-AS_WHEEL := $(abspath $(PREFIX))/.localctx-wheel$(if $(DENSE),-dense)
+AS_WHEEL := $(abspath $(PREFIX))/.localctx-wheel
 EDITABLE := $(abspath $(PREFIX))/.localctx-editable
 
 define HELP
@@ -50,7 +46,6 @@ CMAKE_ARGS=        more CMake arguments for llama.cpp; they win over those of th
 WHEEL_DIR=         folder of built llama.cpp wheels, default localctx/wheels in the user's cache folder
 LLAMA_WHEEL=       a ready-made llama-cpp-python wheel to use instead of building one
 LITE=1             leave out the embedder (46 MB): passages are then found by words alone
-TORCH_INDEX=       package index to take PyTorch from, for example PyTorch's CPU-only one
 PYTEST_ARGS=       more arguments for pytest, for example -m "not slow"
 pip's own variables (PIP_INDEX_URL, PIP_NO_INDEX, PIP_FIND_LINKS, ...) are honoured: docs/install.md
 
@@ -85,7 +80,7 @@ $(BIN)/python: | check
 
 # llama.cpp comes first: pip would otherwise build it from source with its own cache and flags.
 $(AS_WHEEL): $(SOURCES) | $(BIN)/python
-	$(PIP) install --quiet $(TORCH) "$(CURDIR)$(if $(DENSE),[$(DENSE)])"
+	$(PIP) install --quiet "$(CURDIR)"
 	@rm -f $(PREFIX)/.localctx-*
 	@touch $@
 
