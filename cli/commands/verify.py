@@ -39,7 +39,7 @@ def verify(
     ] = None,
 ) -> None:
     """Compare answers from stored KV with exact ones; the verdict is kept with the model."""
-    from localctx.api import choose_model, open_model_for
+    from localctx.from_settings import choose_model, open_model_for
     from localctx.verify.gate import FULL, QUICK
     from localctx.verify.model import GateModel
 
@@ -67,7 +67,7 @@ def _measured(
     """The gate's report and, from the long look, the retrieval heads; with progress on a terminal. Each is
     kept as soon as it is there.
     """
-    from localctx.api import open_document_for
+    from localctx.from_settings import open_document_for
     from localctx.session.landmarks import HEADS_FACT
     from localctx.session.verdicts import VERDICT_FACT
     from localctx.verify.gate import probe_text, run_gate

@@ -23,6 +23,7 @@ from localctx.session.citing import cite
 from localctx.session.condense_filling import condensed
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
+from localctx.session.evidence import Citation, Coverage
 from localctx.session.filling import Filling, retrieved, whole
 from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.one_context import Held, QuestionCache, sharing_one_context
@@ -35,7 +36,7 @@ from localctx.session.snapshots import SnapshotContext, WholeState
 from localctx.session.strategy import Choice, check_strategy, choose_ask, round_n_ctx
 from localctx.session.streaming import stream_reason, streamed
 from localctx.settings import Settings
-from localctx.values import Citation, Coverage, Message, Model, Request
+from localctx.values import Message, Model, Request
 
 __all__ = ["ask"]
 
@@ -154,12 +155,8 @@ def _answer(
 
 def _unused(run: Run, choice: Choice) -> list[str]:
     """Cache settings that this answer does not look at."""
-    is_budgeted = choice.strategy == "condense"
-    return [
-        text
-        for text in run.settings.cache.only_for_stream
-        if not (is_budgeted and text.startswith("budget="))
-    ]
+    is_budgeted, texts = choice.strategy == "condense", run.settings.cache.only_for_stream
+    return [text for text in texts if not (is_budgeted and text.startswith("budget="))]
 
 
 def _decode(

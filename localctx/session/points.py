@@ -11,8 +11,9 @@ import regex
 from localctx.index.terms import content_words, stem
 from localctx.selection import key_sentences, unsupported
 from localctx.session.citing import cite
+from localctx.session.evidence import Citation
 from localctx.session.parts import Part, join_pages
-from localctx.values import Citation, FinishReason
+from localctx.values import FinishReason
 
 __all__ = ["Point", "accept", "best_cited", "key_point", "merge_groups", "render", "spread_pages"]
 
