@@ -152,11 +152,11 @@ def _print_heads(heads: HeadReport) -> None:
     from ..terminal import print_line
 
     print_line(
-        f"{'right passage of ' + str(heads.n_passages):<28}{'in the words asked':>20}{'paraphrased':>14}"
+        f"{'right passage of ' + str(heads.n_passages):<36}{'in the words asked':>20}{'paraphrased':>14}"
     )
     for name, by_kind in heads.recall.items():
         asked, paraphrased = (f"{found[0]:.0%} / {found[1]:.0%}" for found in by_kind.values())
-        print_line(f"{name + ', first / first 4':<28}{asked:>20}{paraphrased:>14}")
+        print_line(f"{name + ', first / first 4':<36}{asked:>20}{paraphrased:>14}")
     names = " ".join(f"{layer}.{head}" for layer, head in heads.heads)
     found = f"retrieval heads: {names}, {heads.bytes_per_token} bytes a token"
     print_line(found if names else "no retrieval heads were found")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from localctx.selection import Statement
-from localctx.session.evidence import Citation, Coverage
+from localctx.session.provenance import Citation, Coverage
 from localctx.values import FinishReason, ModelInfo, Strategy
 
 __all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]

@@ -23,13 +23,13 @@ from localctx.session.citing import cite
 from localctx.session.condense_filling import condensed
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
-from localctx.session.evidence import Citation, Coverage
 from localctx.session.filling import Filling, retrieved, whole
 from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.one_context import Held, QuestionCache, sharing_one_context
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
 from localctx.session.prompts import NOT_FOUND, document_messages, question_task
+from localctx.session.provenance import Citation, Coverage
 from localctx.session.reading import Passage
 from localctx.session.run import Run, start
 from localctx.session.snapshots import SnapshotContext, WholeState

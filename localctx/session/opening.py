@@ -14,7 +14,7 @@ from localctx.blocks import SpellingTokenizer
 from localctx.index import Indexable, LexicalIndex
 from localctx.session.answer import DocumentCoverage, Timings
 from localctx.session.events import Event, Notice, Overview, Progress
-from localctx.session.evidence import Coverage
+from localctx.session.provenance import Coverage
 from localctx.session.reading import Reading
 from localctx.session.run import Run
 from localctx.session.shelf import Shelf

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from localctx.index.terms import content_words, stem
 from localctx.selection import Reference, lines_at, references, sentences, targets
-from localctx.session.evidence import Pulled
+from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
 

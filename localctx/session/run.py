@@ -13,7 +13,7 @@ from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
-from localctx.session.evidence import Pulled
+from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
 from localctx.settings import Settings
 from localctx.values import Context, Message, Model, Prompt, Request, Sampling

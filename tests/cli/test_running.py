@@ -14,7 +14,7 @@ from localctx.document.events import Preview
 from localctx.engine.echo import EchoModel
 from localctx.errors import Interrupted, PartlyDone
 from localctx.session.answer import Answer
-from localctx.session.evidence import Coverage
+from localctx.session.provenance import Coverage
 from localctx.session.strategy import choose_summarize
 from localctx.settings import Settings
 

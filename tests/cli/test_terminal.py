@@ -21,7 +21,7 @@ from localctx.selection import Statement
 from localctx.selection.support import Verdict
 from localctx.session.answer import Answer
 from localctx.session.events import Finished, Overview, Replaced, Text
-from localctx.session.evidence import Citation, Coverage
+from localctx.session.provenance import Citation, Coverage
 from localctx.values import ModelInfo, RopeInfo, Section
 
 PROGRAM = [sys.executable, "-c", "from localctx.cli.main import run; run()"]

@@ -8,9 +8,9 @@ import pytest
 from session.conftest import CHAPTERS
 
 from localctx.document import Document
-from localctx.session.evidence import Citation
 from localctx.session.parts import cut_parts, join_pages
 from localctx.session.points import Point, accept, best_cited, key_point, merge_groups, render, spread_pages
+from localctx.session.provenance import Citation
 from localctx.session.reading import Reading
 
 SENTENCE = "In the year 1742 the silver mine of Quarz was, after long talks, not opened by Anna Feld."

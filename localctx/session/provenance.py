@@ -1,4 +1,4 @@
-"""What an answer rests on: where its words stand, and what was read. Knows nothing of how they were found.
+"""The provenance of an answer: where its words stand, what was read. Knows nothing of how they were found.
 
 Offsets and pages as in values.py.
 """
