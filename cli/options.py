@@ -158,7 +158,9 @@ class RunOptions(AttentionOptions, ReadOptions):
     embedder: Annotated[
         Text,
         _option(
-            "--embedder", metavar="NAME|PATH|off", help="Embedding model that passages are found by, as GGUF."
+            "--embedder",
+            metavar="NAME|PATH|off",
+            help="Embedding model that passages are found by (default: all-minilm-l6-v2).",
         ),
     ] = None
     reranker: Annotated[

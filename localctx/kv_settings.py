@@ -137,8 +137,9 @@ class KVSettings:
             "`auto`, or from `0` to `100%`",
             "share of the restored tokens that is evaluated again in place, first the passage that the "
             "question singles out, then the sentences that it points at; `auto`: as much as `--latency` "
-            "allows, at least a third. What was evaluated is kept with the (first) document while the store "
-            "has room, 256 MB a question at most: the same passages and sentences cost nothing the next time",
+            "allows, at least a third, and all where that is four fifths or more. What was evaluated is kept "
+            "with the (first) document while the store has room, 256 MB a question at most: the same "
+            "passages and sentences cost nothing the next time",
         ),
     )
     lazy: Lazy = field(

@@ -77,7 +77,12 @@ def niah(
     output: QuietOptions,
     modes: Annotated[
         str | None,
-        typer.Option("--modes", metavar="NAME,...", help="Ways of answering.", show_default=False),
+        typer.Option(
+            "--modes",
+            metavar="NAME,...",
+            help="Ways of answering (default: all but retrieve, select).",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Needles, chains, lists and questions in generated documents: recall, declining, selection, bounds."""

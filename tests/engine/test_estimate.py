@@ -21,6 +21,7 @@ from localctx.engine.estimate import (
     kv_bytes,
     largest_n_ctx,
     require,
+    require_gpu,
 )
 from localctx.engine.llama import open_model
 from localctx.engine.memory import Available
@@ -139,6 +140,17 @@ def test_an_address_space_limit_counts_weights_too() -> None:
     needed = MemoryEstimate(weights_bytes=3 * GIB, kv_bytes=GIB, compute_bytes=0, n_ctx=4096)
     with pytest.raises(OutOfMemory, match="ulimit -v"):
         require(needed, Available(64 * GIB, address_space_bytes=2 * GIB), "m")
+
+
+def test_a_gpu_with_too_little_memory_is_told_before_anything_is_loaded() -> None:
+    needed = MemoryEstimate(GIB, GIB, 0, 4096, vram_bytes=2 * GIB)
+    require_gpu(needed, 2 * GIB, "m")
+    require_gpu(needed, 0, "m")  # no GPU is known
+    with pytest.raises(
+        OutOfMemory, match=r"m: 2\.0 GiB of GPU memory .* 4,096 tokens; 1\.0 GiB free"
+    ) as caught:
+        require_gpu(needed, GIB, "m")
+    assert "--gpu-layers" in caught.value.hint
 
 
 @pytest.mark.parametrize("ram", [GIB // 2, GIB, 4 * GIB, 1000 * GIB])
