@@ -41,7 +41,7 @@ BETWEEN_TOKENS = 250
 PASSAGE_TOKENS = 128
 WINDOW = 4096
 CHUNK_TOKENS = 1024
-SELECTORS = ("lexical", "landmarks", "fused")
+SELECTORS = ("lexical", "landmarks", "lexical+landmarks")
 MIN_RECALL = 0.5
 """Of the right passage among the first four, over all questions judged: below it, a model has no such
 heads.
