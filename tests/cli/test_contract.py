@@ -118,7 +118,7 @@ def test_the_line_of_an_article_works(localctx: Run, tiny_model_path: Path, tmp_
     assert model["requested"] == {"ctx": 4194304, "rope_freq_base": 500000.0}
     warnings = "; ".join(result.json["warnings"])
     assert "where scaled RoPE only costs quality" in warnings
-    assert "--kv rank=fused: no retrieval heads of tiny are known" in warnings
+    assert "--kv rank=lexical+landmarks: no retrieval heads of tiny are known" in warnings
 
 
 def test_llama_cpp_spellings(localctx: Run, tiny_model_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_model_that_finds_nothing_has_no_heads(report: HeadReport) -> None:
     assert report.n == 2
     assert report.recall["lexical"]["asked"] == [1.0, 1.0]
     assert report.recall["lexical"]["paraphrased"] == [0.0, 0.0]
-    assert set(report.recall) == {"lexical", "landmarks", "fused"}
+    assert set(report.recall) == {"lexical", "landmarks", "lexical+landmarks"}
     found = np.mean([report.recall["landmarks"][kind][1] for kind in KINDS])
     assert bool(report.heads) == (found >= heads.MIN_RECALL)
     assert report.fact["heads"] == [list(head) for head in report.heads]
