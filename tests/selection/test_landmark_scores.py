@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localctx.selection import fuse
 from localctx.selection.fuse import fuse
 from localctx.selection.landmarks import head_scores, landmark_scores, shared_lead
 from localctx.values import Scores
