@@ -37,6 +37,8 @@ LEAST_REFRESH = 1 / 3
 """What `refresh=auto` evaluates again at least: measured, less leaves competing passages mixed up."""
 SHARE_STEP = 1 / 20
 """A little more or less speed than last time refreshes the same, which is kept then."""
+ALL_FROM = 0.8
+"""From this share on all is evaluated: in one piece that takes no longer than most of it in many."""
 LAZY_BLOCKS = 4
 """Blocks of a question whose passages must be prefilled first: each takes some 1,500 tokens."""
 
@@ -183,7 +185,7 @@ def _refresh(
         n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
         n_affordable = math.floor(run.settings.latency * cache.rate(context)) - n_new
         share = math.floor(n_affordable / n_selected / SHARE_STEP) * SHARE_STEP
-        share = min(1.0, max(LEAST_REFRESH, share))
+        share = 1.0 if share >= ALL_FROM else max(LEAST_REFRESH, share)
     if share >= 1.0:
         return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
     if share <= 0.0:

@@ -16,9 +16,17 @@ class Recorder:
 
     def __init__(self) -> None:
         self.placed: list[tuple[list[int], list[KVPart]]] = []
+        self.n_sweeps: list[int] = []
+        self.sweeps = False
 
-    def place(self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: object = None) -> int:
+    def can_sweep(self, gaps: Sequence[tuple[int, int]], n_tokens: int) -> bool:
+        return self.sweeps and len(gaps) > 1 and gaps[-1][1] <= n_tokens
+
+    def place(
+        self, tokens: Sequence[int], parts: Sequence[KVPart], on_progress: object = None, n_sweeps: int = 0
+    ) -> int:
         self.placed.append((list(tokens), list(parts)))
+        self.n_sweeps.append(n_sweeps)
         return len(tokens) - sum(part.n_tokens for part in parts)
 
 
@@ -64,3 +72,20 @@ def test_nothing_restored_is_evaluated_whole() -> None:
     layout = lay_out([1, 2, 3], [NewTokens((9,))], BUDGET, prefix_is_stored=False)
     assert apply(cast(KVContext, context), layout, run_of) == 4
     assert context.placed == [([1, 2, 3, 9], [])]
+
+
+def test_several_gaps_are_swept_where_the_context_can_and_the_prefix_is_there() -> None:
+    pieces = [
+        NewTokens((9, 9)),
+        StoredTokens(2, 0, (1,) * 100),
+        NewTokens((8,)),
+        StoredTokens(2, 300, (2,) * 9),
+    ]
+    stored, without_prefix = (
+        lay_out([1, 2, 3], pieces, BUDGET, prefix_is_stored=kept) for kept in (True, False)
+    )
+    for sweeps, layout, wanted in ((True, stored, 2), (False, stored, 0), (True, without_prefix, 0)):
+        context = Recorder()
+        context.sweeps = sweeps
+        apply(cast(KVContext, context), layout, run_of)
+        assert context.n_sweeps == [wanted]

@@ -57,7 +57,9 @@ def test_every_mode_is_asked_every_question_that_it_can(report: Report) -> None:
 
 def test_selectors_that_the_model_lacks_are_named(report: Report) -> None:
     for document in report.to_json()["documents"]:
-        assert set(document["skipped"]) == {"landmarks", "fused"}
+        without = {"dense", "landmarks", "lexical+dense", "lexical+landmarks", "fused"}
+        assert set(document["skipped"]) == without
+        assert document["skipped"]["dense"] == "dense: no embedder was asked for"
         assert "no retrieval heads" in document["skipped"]["landmarks"]
     assert any(line.startswith("no landmarks: ") for line in report.lines)
 
@@ -191,7 +193,6 @@ def test_the_command(niah: Callable[..., tuple[int, str, str]], tmp_path: Path) 
         (("--modes", "exct"), "did you mean 'exact'"),
         (("--store", "off"), "needs a store"),
         (("--strategy", "exact"), "--strategy is not for eval niah"),
-        (("--lora", "x"), "--lora is not available yet"),
     ],
 )
 def test_errors_are_one_line(

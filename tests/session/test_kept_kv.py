@@ -154,6 +154,19 @@ def test_latency_decides_how_much_is_refreshed(indexed: Place) -> None:
     assert patient.tokens.restored < 64  # the prefix alone
 
 
+def test_where_most_can_be_refreshed_all_is(indexed: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one piece it takes no longer."""
+    none = indexed.ask(book(indexed), strategy="stream", kv="refresh=0")
+    n_attended, n_new = none.coverage.tokens_attended, none.tokens.evaluated
+    restored = {}
+    for share in (0.7, 0.95):
+        rate = n_attended * share + n_new
+        monkeypatch.setattr("localctx.session.cache.Cache.rate", lambda *_, rate=rate: rate)
+        restored[share] = indexed.ask(book(indexed), strategy="stream", latency=1.0).tokens.restored
+    n_prefix = none.tokens.restored - n_attended
+    assert restored[0.95] <= n_prefix < restored[0.7]
+
+
 def test_the_exact_answer_is_the_same_from_kept_kv(place: Place) -> None:
     file = place.write(SHORT)
     plain = place.ask(file, store="off")
