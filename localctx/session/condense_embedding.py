@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from localctx.blocks import Embed
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import ModelError
-from localctx.session.condense_scores import Embed
 from localctx.session.embedder_languages import why_not_covered
 
 __all__ = ["embed_for"]
