@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from localctx.blocks.boundaries import Rank
 from localctx.blocks.entities import count_entities
+from localctx.blocks.profile import Embed
 from localctx.blocks.seams import SeamDifference, seam_difference
 from localctx.blocks.segments import Segment, SpellingTokenizer
 from localctx.blocks.sentence_units import sentence_units
@@ -17,6 +18,7 @@ from localctx.blocks.split import FIXED, BlockPolicy, split
 __all__ = [
     "FIXED",
     "BlockPolicy",
+    "Embed",
     "Rank",
     "SeamDifference",
     "Segment",

@@ -150,15 +150,15 @@ def _scores(
     """Every selector's opinion of one question; `tokens`: each passage's vectors of tokens."""
     words, asked = index.scores(question), vectors.question(question)
     dense = dense_scores(vectors.similarities(asked.vector))
-    fused = hybrid(words, index.shares(question), dense)
-    best = sorted(range(len(fused.values)), key=lambda number: -fused.values[number])[:N_RERANKED]
+    both = hybrid(words, index.shares(question), dense)
+    best = sorted(range(len(both.values)), key=lambda number: -both.values[number])[:N_RERANKED]
     looked_at = {number: max_sim(asked.tokens, tokens[number]) for number in best}
     return {
         "lexical": words,
         "dense": dense,
         "reciprocal rank": _reciprocal_rank(words, dense),
-        "fused": fused,
-        "fused+maxsim": reranked(fused, looked_at),
+        "lexical+dense": both,
+        "fused": reranked(both, looked_at),
     }
 
 

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx.bench.inputs import built_in_text
+from localctx.blocks import Embed
 from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.index.terms import content_words, stem
 from localctx.registry.selectors import opened_embedder
 from localctx.selection import sentences
 from localctx.session.condense import condense
-from localctx.session.condense_scores import Embed
 from localctx.values import Tokenizer
 from localctx.verify.probes import KINDS, PROBES, Probe
 

@@ -22,7 +22,7 @@ from localctx.selection.fuse import fuse
 from localctx.selection.header import header_line
 from localctx.selection.key_sentences import Sentence, key_sentences, sentences
 from localctx.selection.question import QuestionTraits, question_traits
-from localctx.selection.references import Reference, lines_at, references, targets
+from localctx.selection.references import Reference, references, targets
 from localctx.selection.refusals import says_not_found
 from localctx.selection.support import Judgement, Statement, judgement, support
 from localctx.values import Scores
@@ -45,7 +45,6 @@ __all__ = [
     "header_line",
     "judgement",
     "key_sentences",
-    "lines_at",
     "question_traits",
     "references",
     "says_not_found",

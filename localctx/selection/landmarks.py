@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.selection.fuse import fuse
 from localctx.values import Scores
 
-__all__ = ["NEUTRAL_QUESTIONS", "fused", "head_scores", "landmark_scores", "positive_mean", "shared_lead"]
+__all__ = ["NEUTRAL_QUESTIONS", "head_scores", "landmark_scores", "positive_mean", "shared_lead"]
 
 NEUTRAL_QUESTIONS = ("What does the document say?", "Is it so?", "What is it about?", "N/A")
 """Questions about nothing: what they find, every question finds."""
@@ -48,13 +47,6 @@ def landmark_scores(found: Matches, neutral: Sequence[Matches]) -> Scores:
 def positive_mean(values: Matches) -> tuple[float, ...]:
     """The heads' mean; 0 for blocks that stand out less than the average one."""
     return tuple(map(float, np.maximum(values.mean(axis=0), 0.0)))
-
-
-def fused(words: Scores, landmarks: Scores) -> Scores:
-    """Both opinions, alike. Measured: more weight to words helps questions in the text's own words, less
-    helps paraphrased ones; ranks in place of values help neither.
-    """
-    return fuse([words, landmarks])
 
 
 def _strength(found: Matches) -> Matches:

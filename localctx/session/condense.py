@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from localctx.blocks import Embed
 from localctx.errors import UsageError
 from localctx.selection.truncation import Shares, TextUnits, choose_units
 from localctx.session.condense_fit import Fitted, cut_to, fit
 from localctx.session.condense_scan import Scan, scan
-from localctx.session.condense_scores import Embed, Ranked, rankings
+from localctx.session.condense_scores import Ranked, rankings
 from localctx.values import Section, TextSource, Tokenizer
 
 __all__ = ["Condensed", "CondensedCoverage", "Prepared", "check_request", "condense", "prepare"]

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.document.language import language_of_sample
+from localctx.blocks import Embed
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import ModelError
-from localctx.index.question_language import question_language
-from localctx.session.condense_scores import Embed
+from localctx.session.embedder_languages import why_not_covered
 
 __all__ = ["embed_for"]
 
@@ -22,12 +21,8 @@ def embed_for(file: EmbedderFile | str | None, question: str, language: str | No
     """
     if file is None or isinstance(file, str):
         return file
-    asked = question_language(question) or language_of_sample(question)
-    for what, spoken in (("the question", asked), ("the document", language)):
-        if not file.covers(spoken):
-            return (
-                f"the embedder {file.name} is made for {', '.join(file.languages)}, {what} is in {spoken!r}"
-            )
+    if reason := why_not_covered(file, question, [language]):
+        return reason
     try:
         embedder = file.open()
     except ModelError as error:

@@ -6,13 +6,13 @@ embedded within bounded time is scored by words alone. Knows no particular embed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from localctx.blocks import Embed
 from localctx.index.terms import content_words
 from localctx.selection.coverage import CoveredTerms, cover
 from localctx.selection.truncation import TextUnits, ranking_of
@@ -20,10 +20,7 @@ from localctx.selection.truncation_scores import fused, with_neighbours
 from localctx.session.condense_scan import Scan, hashed_terms
 from localctx.values import TextSource
 
-__all__ = ["Embed", "Ranked", "rankings"]
-
-Embed: TypeAlias = Callable[[Sequence[str]], "NDArray[np.float32]"]
-"""Texts to unit vectors, float32 (n, dimension)."""
+__all__ = ["Ranked", "rankings"]
 
 MOST_EMBEDDED = 4096
 """Passages of a text that are embedded at most: two minutes on two processor cores."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
-from localctx.document.language import language_of_sample
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
-from localctx.index.question_language import question_language
 from localctx.selection.dense import always_in, dense_scores, diverse, hybrid, max_sim, reranked
 from localctx.selection.fuse import fuse
+from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import Event
 from localctx.session.run import Run
 from localctx.session.vectors import RunVectors, embedded_text, missing_first
@@ -104,17 +103,9 @@ def vectors_of(run: Run, question: str | None = None) -> RunVectors | str:
     file = run.embedder
     if file is None or isinstance(file, str):
         return file or "no embedder was asked for"
-    asked = question_language(question) or language_of_sample(question) if question is not None else None
-    of_documents = {reading.document.language for reading in run.readings}
-    for what, language in [
-        ("the question", asked),
-        *(("the document", one) for one in sorted(filter(None, of_documents))),
-    ]:
-        if not file.covers(language):
-            return (
-                f"the embedder {file.name} is made for {', '.join(file.languages)}, "
-                f"{what} is in {language!r} (--embedder names another)"
-            )
+    languages = (reading.document.language for reading in run.readings)
+    if reason := why_not_covered(file, question, languages):
+        return reason
     try:
         return RunVectors.of(run, file)
     except ModelError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -216,6 +217,10 @@ class Reading:
     def span(self, first: int, last: int) -> tuple[int, int]:
         """Code points [start, end) of blocks first..last, both included."""
         return self._starts[first], self._ends[last]
+
+    def block_at(self, offset: int) -> int:
+        """The block that holds the code point at `offset`."""
+        return max(0, bisect_right(self._starts, offset) - 1)
 
     def heading_path(self, index: int) -> tuple[str, ...]:
         """Titles of the sections that block `index` is in, outermost first."""

@@ -6,12 +6,11 @@ Only references in the question, or beside its words in the best passages, are f
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localctx.index.terms import content_words, stem
-from localctx.selection import Reference, lines_at, references, sentences, targets
+from localctx.selection import Reference, references, sentences, targets
 from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
@@ -61,10 +60,12 @@ def pull_referenced(
     """
     best = sorted(chosen, key=lambda number: (-scores.get(number, 0.0), number))[:N_FOLLOWED]
     taken: list[int] = []
-    for one in _wanted(question, [run.passage(number) for number in best]):
+    wanted = _wanted(question, [run.passage(number) for number in best])
+    led = _targets(run, wanted, scores)
+    for one in wanted:
         if len(taken) == MAX_REFERENCED:
             break
-        number = _target(run, one, scores)
+        number = led.get(one)
         if number is None or number in chosen or number in taken:
             continue
         if not room.take(number):
@@ -100,23 +101,26 @@ def _around(text: str, reference: Reference) -> str:
     return text[spans[max(0, at - 1)].start : spans[at].end] if spans else text
 
 
-def _target(run: Run, wanted: _Wanted, scores: dict[int, float]) -> int | None:
-    """The block that a reference leads to; of a longer part, the best of its first ones."""
+def _targets(run: Run, wanted: Sequence[_Wanted], scores: dict[int, float]) -> dict[_Wanted, int]:
+    """The block that each reference leads to, in the first document that has one; of a longer part, the best
+    of its first ones.
+    """
+    led: dict[_Wanted, int] = {}
     before = 0
     for reading in run.readings:
-        if wanted.document in (None, reading.ordinal):
-            lines = lines_at(reading.document.text.stream())
-            offset = targets([wanted.reference], lines).get(wanted.reference.key)
-            if offset is not None:
-                return before + _best_block(reading, offset, before, scores)
+        open_ones = [one for one in wanted if one.document in (None, reading.ordinal) and one not in led]
+        if open_ones:
+            offsets = targets([one.reference for one in open_ones], reading.document.text.stream())
+            for one in open_ones:
+                if one.reference.key in offsets:
+                    led[one] = before + _best_block(reading, offsets[one.reference.key], before, scores)
         before += reading.n_blocks
-    return None
+    return led
 
 
 def _best_block(reading: Reading, offset: int, before: int, scores: dict[int, float]) -> int:
     """The block at the offset, or the best found of those that follow it under the same headings."""
-    starts = [reading.span(number, number)[0] for number in range(reading.n_blocks)]
-    first = max(0, bisect_right(starts, offset) - 1)
+    first = reading.block_at(offset)
     _, _, below = reading.document.read(offset, reading.span(first, first)[1]).partition("\n")
     if not below.strip() and first + 1 < reading.n_blocks:
         first += 1  # the block ends with the heading: what it heads is the next one

@@ -6,6 +6,7 @@ reading the document again would give. What cannot be kept costs time only, and 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sqlite3
@@ -129,7 +130,9 @@ def _tokenizer_facts(run: Run) -> list[object]:
     ]
 
 
+@functools.cache
 def _version(package: str) -> str:
+    """Read once: looking it up takes some milliseconds."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

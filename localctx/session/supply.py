@@ -70,6 +70,9 @@ class Supply:
         """Tokens of each document whose KV is at hand now."""
         counts = []
         for (whole, *lazy), there in zip(self.streams, self.there, strict=True):
+            if len(there) == whole.n_runs:
+                counts.append(whole.n_tokens)
+                continue
             seen = _spans(whole, there)
             for stream in lazy:
                 seen |= _spans(stream, self.cache.kept.has(stream.ids, self.cache.codec))
@@ -152,13 +155,13 @@ def supply(cache: Cache) -> Generator[Event, None, Supply]:
 
 def _spans(stream: TokenStream, there: set[bytes]) -> set[tuple[int, int]]:
     """The spans of the stream's runs that are at hand."""
-    if len(there) == stream.n_runs:
-        return set(stream.spans)
     return {span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id in there}
 
 
 def _n_tokens(stream: TokenStream, there: set[bytes]) -> int:
     """Tokens of the stream's runs that are at hand."""
+    if len(there) == stream.n_runs:
+        return stream.n_tokens
     return sum(end - first for first, end in _spans(stream, there))
 
 

@@ -49,6 +49,7 @@ class RunVectors:
     n_new: int = 0
     _of: list[BlockVectors] = field(default_factory=list)
     _changed: set[int] = field(default_factory=set)
+    _questions: dict[str, Embedded] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run, file: EmbedderFile) -> RunVectors:
@@ -76,8 +77,10 @@ class RunVectors:
         return out
 
     def question(self, text: str) -> Embedded:
-        """The question, however long, as the embedder sees it."""
-        return next(self.embedder.embed([self.file.query_prefix + text]))[1]
+        """The question, however long, as the embedder sees it: once for all selectors."""
+        if text not in self._questions:
+            self._questions[text] = next(self.embedder.embed([self.file.query_prefix + text]))[1]
+        return self._questions[text]
 
     def similarities(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """The cosine of each block with the query, [n_blocks]; NaN where it has no vector."""

@@ -25,6 +25,14 @@ __all__ = ["Catalogue", "catalogue_errors", "insert_runs", "insert_segment"]
 
 BATCH = 500
 """Values of one IN (...) list."""
+COUNTING = """
+PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE runs_changed (n INTEGER NOT NULL);
+INSERT INTO runs_changed VALUES (0);
+CREATE TEMP TRIGGER run_entered AFTER INSERT ON main.runs BEGIN UPDATE runs_changed SET n = n + 1; END;
+CREATE TEMP TRIGGER run_left AFTER DELETE ON main.runs BEGIN UPDATE runs_changed SET n = n + 1; END;
+"""
+"""How often this connection entered or removed runs; what others do shows in SQLite's data_version."""
 REMEMBERED = 16
 """Lists of ids of which it is known which are kept."""
 HEADER_BYTES_OF_AN_ENTRY = 240
@@ -42,6 +50,8 @@ class Catalogue:
         self.is_read_only = is_read_only
         self._connection = connection
         self._lock = threading.RLock()
+        with catalogue_errors():
+            connection.executescript(COUNTING)
         self._kept_ids: dict[bytes, tuple[tuple[int, int], frozenset[bytes]]] = {}
 
     @classmethod
@@ -108,7 +118,8 @@ class Catalogue:
         name = blake2b(b"".join(ids), key=(codec or "").encode()).digest()
         with catalogue_errors(), self._lock:
             (others,) = self._connection.execute("PRAGMA data_version").fetchone()
-            version = (others, self._connection.total_changes)
+            (own,) = self._connection.execute("SELECT n FROM runs_changed").fetchone()
+            version = (others, own)
             if name not in self._kept_ids or self._kept_ids[name][0] != version:
                 self._kept_ids[name] = version, self._find_ids(ids, codec)
                 while len(self._kept_ids) > REMEMBERED:

@@ -20,9 +20,9 @@ from localctx.engine.query_capture import QueryModel
 from localctx.index import LexicalIndex
 from localctx.index.landmarks import HeadSet
 from localctx.kv import RUN_TOKENS, KVChunk, PrefillPolicy
+from localctx.selection.fuse import fuse
 from localctx.selection.landmarks import (
     NEUTRAL_QUESTIONS,
-    fused,
     head_scores,
     positive_mean,
     shared_lead,
@@ -262,7 +262,7 @@ def _judge(
             for number in judged:
                 words = index.scores(probes[number].question(kind))
                 heads = Scores("landmarks", positive_mean(scores[kind][number][list(chosen)]))
-                for name, opinion in zip(SELECTORS, (words, heads, fused(words, heads)), strict=True):
+                for name, opinion in zip(SELECTORS, (words, heads, fuse([words, heads])), strict=True):
                     ranks[name].append(_rank(np.array(opinion.values), planted.places[number]))
             for name, found in ranks.items():
                 recall[name][kind] = [float(np.mean(np.array(found) < n)) for n in (1, 4)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localctx.selection.fuse import fuse
-from localctx.selection.landmarks import fused, head_scores, landmark_scores, shared_lead
+from localctx.selection.landmarks import head_scores, landmark_scores, shared_lead
 from localctx.values import Scores
 
 
@@ -63,7 +63,7 @@ def test_the_lead_of_questions(questions: list[list[int]], lead: int) -> None:
 def test_fused_scores_keep_distances() -> None:
     words, landmarks = Scores("lexical", (0.0, 10.0, 5.0)), Scores("landmarks", (2.0, 0.0, 2.0))
     assert fuse([words, landmarks]).values == (0.5, 0.5, 0.75)
-    assert fused(words, landmarks).selector == "lexical+landmarks"
+    assert fuse([words, landmarks]).selector == "lexical+landmarks"
     assert fuse([words, Scores("landmarks", (0.0,) * 3)]).values == (0.0, 0.5, 0.25)
     for wrong in ([], [words, Scores("x", (1.0,))]):
         with pytest.raises(ValueError, match="one document"):

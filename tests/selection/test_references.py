@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.selection import lines_at, references, targets
+from localctx.selection import references, targets
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,35 @@ Annex BC
 )
 def test_where_it_leads(reference: str, line: str | None) -> None:
     (one,) = references(reference)
-    found = targets([one], lines_at([DOCUMENT]))
+    found = targets([one], [DOCUMENT])
     led = found.get(one.key)
     assert (None if led is None else DOCUMENT[led:].partition("\n")[0]) == line
 
 
+EVERY_REFERENCE = references(
+    "See Annex B, section 3.2.1, Table 4, § 12(3), Article 5, Anhang B, 附件二, 第三条 and Abschnitt 3.2."
+)
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, len(DOCUMENT)), max_size=6))
-def test_lines_of_pieces_are_those_of_the_whole(cuts: list[int]) -> None:
+def test_all_are_found_in_one_pass_however_the_text_is_cut(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(DOCUMENT)]
     pieces = [DOCUMENT[a:b] for a, b in itertools.pairwise(edges)]
-    assert list(lines_at(pieces)) == list(lines_at([DOCUMENT]))
-    assert all(DOCUMENT[at : at + len(line)] == line for at, line in lines_at(pieces))
+    each = {one.key: targets([one], [DOCUMENT])[one.key] for one in EVERY_REFERENCE}
+    assert targets(EVERY_REFERENCE, pieces) == each
+
+
+def test_empty_lines_and_lines_that_end_with_the_word_hide_no_heading() -> None:
+    text = "Annex\n\n \nAnnex B\nas said in section\n3.2 Payment\n"
+    wanted = references("See Annex B and section 3.2.")
+    assert targets(wanted, [text]) == {
+        ("annex", "b"): text.index("Annex B"), ("section", "3.2"): text.index("3.2")
+    }  # fmt: skip
+
+
+def test_a_text_of_one_line_is_looked_at_from_its_beginning_only() -> None:
+    (wanted,) = references("in Annex B")
+    pieces = ["Annex B is this. ", *["It goes on. "] * 1000, "Annex B is that.", "\n# Annex B\n"]
+    assert targets([wanted], pieces[:-1]) == {wanted.key: 0}
+    assert targets([wanted], pieces) == {wanted.key: sum(map(len, pieces[:-1])) + 1}

@@ -167,6 +167,17 @@ def test_without_an_index_the_blocks_that_words_point_at_get_vectors(
     assert there == set(by_words[: len(there)])
 
 
+def test_a_question_is_embedded_once_for_all_selectors(place: Place, made: list[int]) -> None:
+    run = place.run()
+    with index_all(run) as index:
+        list(embed_all(run))
+        made.clear()
+        list(ranked_blocks(run, index, QUESTION))
+    assert run.selection is not None
+    assert "maxsim" in str(run.selection["selectors"])
+    assert made == [1, ranking.N_RERANKED]
+
+
 def test_what_was_embedded_before_an_interrupt_is_kept(place: Place) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.what == "embedding" and progress.done:
