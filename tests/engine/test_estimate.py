@@ -147,7 +147,7 @@ def test_a_gpu_with_too_little_memory_is_told_before_anything_is_loaded() -> Non
     require_gpu(needed, 2 * GIB, "m")
     require_gpu(needed, 0, "m")  # no GPU is known
     with pytest.raises(
-        OutOfMemory, match=r"m: 2\.0 GiB of GPU memory .* 4,096 tokens; 1\.0 GiB free"
+        OutOfMemory, match=r"m: 2\.00 GiB of GPU memory .* 4,096 tokens; 1\.00 GiB free"
     ) as caught:
         require_gpu(needed, GIB, "m")
     assert "--gpu-layers" in caught.value.hint
