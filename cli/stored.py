@@ -207,16 +207,24 @@ class Stored:
     def total(self) -> str:
         """The last line of a list."""
         texts, indexes = self.texts, self.indexes
-        words = f"{len(texts):,} converted texts, {format_bytes(sum(text.size_bytes for text in texts))}"
+        words = (
+            f"{_count(len(texts), 'converted text')}, {format_bytes(sum(text.size_bytes for text in texts))}"
+        )
         if indexes:
-            words += f"; words of {len(indexes):,} texts indexed, {format_bytes(sum(indexes.values()))}"
+            words += (
+                f"; words of {_count(len(indexes), 'text')} indexed, {format_bytes(sum(indexes.values()))}"
+            )
         if self._kv is None:
             return f"no KV is stored; {words}; in {self.root}"
         only = ", can only be read" if self._kv.is_read_only else ""
         return (
-            f"{len(self.documents):,} documents with KV, {format_bytes(self._kv.size_bytes)} of at most "
-            f"{format_bytes(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
+            f"{_count(len(self.documents), 'document')} with KV, {format_bytes(self._kv.size_bytes)} "
+            f"of at most {format_bytes(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
         )
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def _may_be_there(path: Path) -> bool:
