@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from localctx.session.answer import Answer
-    from localctx.values import Citation
+    from localctx.session.provenance import Citation
 
 __all__ = ["citation_lines", "text_with_citations"]
 

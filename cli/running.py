@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import typer
 
-from localctx.api import choose_model, closing_events, open_document_for, open_model_for, settings_for
+from localctx.api import closing_events
 from localctx.document.encodings import canonical_encoding
 from localctx.document.events import Preview
 from localctx.document.language import load_early
 from localctx.errors import Interrupted, LocalctxError, PartlyDone
+from localctx.from_settings import choose_model, open_document_for, open_model_for, settings_for
 from localctx.session.events import Event, Finished, Listener, Overview, Progress
 from localctx.session.strategy import Choice, check_strategy
 from localctx.settings import Settings

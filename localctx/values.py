@@ -14,9 +14,7 @@ __all__ = [
     "Block",
     "BlockKind",
     "CancelToken",
-    "Citation",
     "Context",
-    "Coverage",
     "CutReason",
     "FinishReason",
     "Message",
@@ -26,7 +24,6 @@ __all__ = [
     "Piece",
     "Progress",
     "Prompt",
-    "Pulled",
     "Request",
     "RopeInfo",
     "Sampling",
@@ -280,46 +277,3 @@ class Scores:
 
     selector: str
     values: tuple[float, ...]
-
-
-# --- answers ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A passage that supports an answer: where it stands and what it says."""
-
-    source: str
-    start: int
-    end: int
-    quote: str
-    score: float
-    page: int | None = None
-    page_label: str | None = None
-    heading_path: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Pulled:
-    """A passage that was read because of a reference to it ("Annex B"), and where it stands."""
-
-    reference: str
-    source: str
-    start: int
-    end: int
-    page: int | None
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What was read. tokens_total = tokens_read + tokens_dropped; attended <= read."""
-
-    tokens_total: int = 0
-    tokens_read: int = 0
-    tokens_attended: int = 0
-    tokens_dropped: int = 0
-    pages_total: int = 0
-    pages_without_text: tuple[int, ...] = ()
-    replaced_characters: int = 0
-    pulled_in_by_reference: tuple[Pulled, ...] = ()

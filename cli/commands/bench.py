@@ -76,8 +76,8 @@ def faithfulness(
     count: Annotated[int, typer.Option("--count", metavar="N", help="Texts cut from the sample.")] = 10,
 ) -> None:
     """Share of numbers and names in summaries that stand in the source, for each mode."""
-    from localctx.api import choose_model, open_model_for
     from localctx.bench.faithfulness_modes import MODES, Inputs, measure
+    from localctx.from_settings import choose_model, open_model_for
 
     from ..terminal import note, print_json, silent
 

@@ -131,7 +131,7 @@ def codec(
 @contextmanager
 def _ready(run: RunOptions, later: LaterOptions, command: str) -> Iterator[tuple[Model, Settings]]:
     """The model, open, and the settings."""
-    from localctx.api import choose_model, open_model_for
+    from localctx.from_settings import choose_model, open_model_for
 
     later.refuse_given()
     if run.strategy is not None:

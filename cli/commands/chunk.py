@@ -44,7 +44,7 @@ def chunk(
     pages: Annotated[str | None, typer.Option("--pages", metavar="A-B", help="Only these pages.")] = None,
 ) -> None:
     """List a document's blocks: span, page, tokens and why each was cut; loads no weights."""
-    from localctx.api import open_document_for, settings_for
+    from localctx.from_settings import open_document_for, settings_for
 
     from ..documents import page_range
 
@@ -81,8 +81,8 @@ def _print_blocks(
     document: Document, read: ReadOptions, target_tokens: int, kind: BlockKind, as_json: bool
 ) -> None:
     """The blocks under the chosen model's tokenizer."""
-    from localctx.api import choose_model, open_model_for
     from localctx.blocks import BlockPolicy, split
+    from localctx.from_settings import choose_model, open_model_for
 
     with closing(open_model_for(*choose_model(read.flags(), read.config))) as model:
         blocks = split(

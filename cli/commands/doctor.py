@@ -18,8 +18,8 @@ def register(app: typer.Typer) -> None:
 
 def doctor(model: ModelOptions, output: JsonOptions) -> None:
     """Examine the installation: builds, devices, memory, folders, and one token in a child process."""
-    from localctx.api import settings_for
     from localctx.doctor import examine
+    from localctx.from_settings import settings_for
 
     from ..render import print_finding
     from ..terminal import print_json

@@ -81,10 +81,10 @@ def niah(
     ] = None,
 ) -> None:
     """Needles, chains, lists and questions in generated documents: recall, declining, selection, bounds."""
-    from localctx.api import choose_model, open_model_for
     from localctx.eval.asking import DEFAULT_MODES
     from localctx.eval.generate import N_ANSWER, TASKS, Wanted
     from localctx.eval.niah import Options, measure, parse_length
+    from localctx.from_settings import choose_model, open_model_for
     from localctx.registry.selectors import opened_embedder
 
     from ..terminal import note, print_json, print_line, silent

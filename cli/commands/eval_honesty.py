@@ -44,8 +44,8 @@ def honesty(
     if chosen_split is None:
         raise UsageError(f"--split {split} is not known", " or ".join(SPLITS))
     if with_model:
-        from localctx.api import choose_model, open_model_for
         from localctx.eval.honesty_asked import ask_generated
+        from localctx.from_settings import choose_model, open_model_for
 
         settings, chosen = choose_model(run.flags(), run.config)
         with closing(open_model_for(settings, chosen)) as model:

@@ -15,7 +15,7 @@ from ..options import LaterOptions, QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.eval.plots import Plot
-    from localctx.eval.rope import Report
+    from localctx.eval.rope_report import Report
 
 __all__ = ["add_rope"]
 
@@ -51,8 +51,9 @@ def rope(
     ] = None,
 ) -> None:
     """Perplexity of the same tokens after 1, 2 and 4 times the trained context, for every RoPE scaling."""
-    from localctx.api import choose_model
-    from localctx.eval.rope import Wanted, measure
+    from localctx.eval.rope import measure
+    from localctx.eval.rope_report import Wanted
+    from localctx.from_settings import choose_model
 
     from ..terminal import note, print_json, print_line, silent, write_as_is
 

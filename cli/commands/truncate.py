@@ -61,7 +61,7 @@ def truncate(
     pages: Pages = None,
 ) -> None:
     """Shorten a text to a token budget: whole sentences, in order, never over; loads no weights."""
-    from localctx.api import choose_model, open_document_for, open_model_for
+    from localctx.from_settings import choose_model, open_document_for, open_model_for
     from localctx.registry.selectors import opened_embedder
     from localctx.selection.truncation import Shares
     from localctx.session.condense import check_request, condense

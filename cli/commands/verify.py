@@ -39,7 +39,7 @@ def verify(
     ] = None,
 ) -> None:
     """Compare answers from stored KV with exact ones; the verdict is kept with the model."""
-    from localctx.api import choose_model, open_model_for
+    from localctx.from_settings import choose_model, open_model_for
     from localctx.verify.gate import FULL, QUICK
     from localctx.verify.model import GateModel
 
@@ -67,7 +67,7 @@ def _measured(
     """The gate's report and, from the long look, the retrieval heads; with progress on a terminal. Each is
     kept as soon as it is there.
     """
-    from localctx.api import open_document_for
+    from localctx.from_settings import open_document_for
     from localctx.session.landmarks import HEADS_FACT
     from localctx.session.verdicts import VERDICT_FACT
     from localctx.verify.gate import probe_text, run_gate
@@ -152,11 +152,11 @@ def _print_heads(heads: HeadReport) -> None:
     from ..terminal import print_line
 
     print_line(
-        f"{'right passage of ' + str(heads.n_passages):<28}{'in the words asked':>20}{'paraphrased':>14}"
+        f"{'right passage of ' + str(heads.n_passages):<36}{'in the words asked':>20}{'paraphrased':>14}"
     )
     for name, by_kind in heads.recall.items():
         asked, paraphrased = (f"{found[0]:.0%} / {found[1]:.0%}" for found in by_kind.values())
-        print_line(f"{name + ', first / first 4':<28}{asked:>20}{paraphrased:>14}")
+        print_line(f"{name + ', first / first 4':<36}{asked:>20}{paraphrased:>14}")
     names = " ".join(f"{layer}.{head}" for layer, head in heads.heads)
     found = f"retrieval heads: {names}, {heads.bytes_per_token} bytes a token"
     print_line(found if names else "no retrieval heads were found")

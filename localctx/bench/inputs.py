@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from localctx.api import open_document_for
 from localctx.document import Document
 from localctx.errors import NotComposable, UsageError
+from localctx.from_settings import open_document_for
 from localctx.session.cache import KVModel, why_no_cache
 from localctx.session.reading import Reading
 from localctx.settings import Settings

@@ -25,6 +25,7 @@ __all__ = [
     "kv_bytes",
     "largest_n_ctx",
     "require",
+    "require_gpu",
 ]
 
 CELL_STEP = 256
@@ -178,6 +179,16 @@ def require(needed: MemoryEstimate, free: Available, name: str, fitting: int = 0
             "they are read from disk time and again",
         )
     return ()
+
+
+def require_gpu(needed: MemoryEstimate, free_bytes: int, name: str) -> None:
+    """Raises OutOfMemory where a context takes more than the GPUs' free_bytes; 0: no GPU is known."""
+    if needed.vram_bytes > free_bytes > 0:
+        raise OutOfMemory(
+            f"{name}: {format_bytes(needed.vram_bytes)} of GPU memory for a context of"
+            f" {needed.n_ctx:,} tokens; {format_bytes(free_bytes)} free",
+            "a smaller --ctx, or fewer --gpu-layers",
+        )
 
 
 def _options(fitting: int) -> str:

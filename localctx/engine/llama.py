@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from localctx.engine.chat import Chat
 from localctx.engine.devices import Device, build_facts, devices
-from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require
+from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require, require_gpu
 from localctx.engine.gguf import GGUFHeader, chat_template, missing_template
 from localctx.engine.gguf import open_model as open_header
 from localctx.engine.host_buffers import HostBuffers
@@ -28,7 +28,7 @@ from localctx.engine.llama_vocab import LlamaVocab, adds_space
 from localctx.engine.load_options import check_options, n_gpu_layers
 from localctx.engine.loading import load_file
 from localctx.engine.lora import Adapters, with_adapters
-from localctx.engine.memory import available, format_bytes
+from localctx.engine.memory import available
 from localctx.engine.model_facts import kv_shape, model_facts
 from localctx.engine.model_kv import ModelKV
 from localctx.engine.new_context import ContextSizes, freed_on_error
@@ -39,7 +39,7 @@ from localctx.engine.prompt import ContentTokenizer, assemble
 from localctx.engine.query_capture import QueryReader
 from localctx.engine.rope_scaling import PassedRope, longest_context, passed_rope, reach
 from localctx.engine.thinking import ThinkingTags, detect
-from localctx.errors import LocalctxError, OutOfMemory
+from localctx.errors import LocalctxError
 from localctx.kv import KVSpace
 from localctx.values import Message, ModelInfo, Prompt
 
@@ -232,15 +232,11 @@ class LlamaModel:
     def _require_memory(self, sizes: ContextSizes) -> tuple[str, ...]:
         if self._options.force:
             return ()
-        settings, n_ctx = self._context_settings(sizes), sizes.n_ctx
-        free, needed = available(), estimate(self._header, n_ctx, settings)
+        settings = self._context_settings(sizes)
+        free, needed = available(), estimate(self._header, sizes.n_ctx, settings)
         gpu_free = sum(device.free_bytes for device in find_devices() if device.is_gpu)
-        if needed.vram_bytes > gpu_free > 0 and self._weights is None:
-            raise OutOfMemory(
-                f"{self.info.name}: {format_bytes(needed.vram_bytes)} of GPU memory for a context of"
-                f" {n_ctx:,} tokens; {format_bytes(gpu_free)} free",
-                "a smaller --ctx, or fewer --gpu-layers",
-            )
+        if self._weights is None:
+            require_gpu(needed, gpu_free, self.info.name)
         return require(needed, free, self.info.name, largest_n_ctx(self._header, free, settings))
 
     @property

@@ -42,8 +42,8 @@ SELECT = "select"
 STREAM = "stream-"
 MODES = (EXACT, BOUND, ORACLE_STORED, *(f"{STREAM}{rank}" for rank in RANKS), RETRIEVE, SELECT)
 """oracle-text: the right blocks and as many others, all evaluated again · oracle-stored: the same from the
-store · stream-R: blocks chosen by `--kv rank=R` · retrieve: blocks chosen by words, read as text · select:
-nothing is asked, selectors are ranked alone.
+store · stream-R: blocks chosen by `--kv rank=R` · retrieve: blocks chosen as `ask` chooses, read as text ·
+select: nothing is asked, selectors are ranked alone.
 """
 DEFAULT_MODES = MODES[:-2]
 LEAST_ORACLE_BLOCKS = 2

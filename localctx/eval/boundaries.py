@@ -22,10 +22,10 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from localctx.api import choose_model, open_model_for
 from localctx.bench.inputs import built_in_text
 from localctx.blocks import BlockPolicy, split
 from localctx.eval.truncation import StringText
+from localctx.from_settings import choose_model, open_model_for
 from localctx.index import LexicalIndex
 from localctx.values import Block, Tokenizer
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.api import choose_model, open_model_for
 from localctx.document import open_document
 from localctx.errors import LocalctxError, UsageError
+from localctx.from_settings import choose_model, open_model_for
 from localctx.index import LexicalIndex
 from localctx.registry.selectors import opened_embedder
 from localctx.selection.dense import dense_scores, hybrid, max_sim, reranked

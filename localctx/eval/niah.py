@@ -11,7 +11,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localctx.api import open_document_for
 from localctx.bench.inputs import kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.engine.embedder import EmbedderFile
@@ -21,6 +20,7 @@ from localctx.eval.documents import GeneratedDocument
 from localctx.eval.generate import Wanted, generate
 from localctx.eval.prose import sentences_of
 from localctx.eval.report import Report, asked_json
+from localctx.from_settings import open_document_for
 from localctx.session.kept import Kept
 from localctx.session.one_context import Held
 from localctx.settings import Settings, nearest

@@ -11,25 +11,23 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.api import ChosenModel, open_model_for
 from localctx.bench.inputs import tokens_of
 from localctx.errors import Interrupted, UsageError
+from localctx.eval.rope_report import FITTED, NAMES, SHARPER, At, Method, Report, Row, Wanted
+from localctx.from_settings import ChosenModel, open_model_for
 from localctx.settings import Settings
 from localctx.values import Context, Model, Progress, RopeInfo
 
-__all__ = ["At", "Method", "Report", "Row", "Wanted", "measure", "methods_for"]
+__all__ = ["measure", "methods_for"]
 
 N_ROWS = 256
 """Rows of logits asked for at a time."""
-NAMES = ("none", "linear", "ntk", "dynamic-ntk", "yarn")
-FITTED = {"linear": "linear", "dynamic-ntk": "ntk", "yarn": "yarn"}
-"""Methods that take the factor each context needs, and what they are called with a fixed one."""
 Rows = NDArray[np.float32]
 Losses = NDArray[np.float64]
 """-log p of each target token, in nats."""
@@ -58,131 +56,6 @@ class ScoredModel(Model, Protocol):
 
     def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> _Context:
         """A context for score()."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is measured: contexts of so many times the trained length, target tokens, methods by name (empty:
-    all), and the text (None: technical prose).
-    """
-
-    times: tuple[float, ...] = (1, 2, 4)
-    n_targets: int = 8192
-    methods: tuple[str, ...] = ()
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A way of scaling; factor None: what each context needs."""
-
-    name: str
-    factor: float | None = None
-
-    @property
-    def label(self) -> str:
-        """As it stands in the table."""
-        return self.name if self.factor is None else f"{self.name} × {self.factor:.4g}"
-
-    @property
-    def family(self) -> str:
-        """What it is at one given factor: at the longest context, fixed and fitted are the same."""
-        return self.label if self == SHARPER else FITTED.get(self.name, self.name)
-
-
-SHARPER = Method("dynamic-ntk", 2.0)
-"""Stretches more than the length asks for, as 2 n/trained - 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class At:
-    """One method behind one length: perplexity, and its ratio to the baseline with the standard error of the
-    paired difference.
-    """
-
-    n_context: int
-    rope: RopeInfo
-    perplexity: float
-    ratio: float
-    ratio_error: float
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "n_context": self.n_context,
-            "freq_base": round(self.rope.freq_base, 1),
-            "freq_scale": float(f"{self.rope.freq_scale:.6g}"),
-            "perplexity": float(f"{self.perplexity:.5g}"),
-            "ratio": float(f"{self.ratio:.5g}"),
-            "ratio_error": float(f"{self.ratio_error:.3g}"),
-            "seconds": round(self.seconds, 1),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One method at every length."""
-
-    method: Method
-    at: tuple[At, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What was found. `baseline`: perplexity inside the trained length, each token behind half of it at
-    least.
-    """
-
-    model: str
-    fingerprint: str
-    n_ctx_train: int
-    text: str
-    wanted: Wanted
-    baseline: float
-    rows: tuple[Row, ...]
-
-    @property
-    def best(self) -> Method | None:
-        """The lowest perplexity over all lengths, of those that --rope-scaling alone names."""
-        named = [row for row in self.rows if row.method.factor is None and row.method.name != "none"]
-        if not named:
-            return None
-        return min(named, key=lambda row: math.prod(at.ratio for at in row.at)).method
-
-    def to_json(self) -> dict[str, Any]:
-        """The object of schema `localctx.eval.rope/1`."""
-        return {
-            "schema": "localctx.eval.rope/1",
-            "model": {"name": self.model, "fingerprint": self.fingerprint, "n_ctx_train": self.n_ctx_train},
-            "text": self.text,
-            "n_targets": self.wanted.n_targets,
-            "times": list(self.wanted.times),
-            "baseline": {"perplexity": float(f"{self.baseline:.5g}")},
-            "methods": [
-                {
-                    "name": row.method.name,
-                    "factor": row.method.factor,
-                    "at": [at.to_json() for at in row.at],
-                }
-                for row in self.rows
-            ],
-            "best": None if self.best is None else self.best.name,
-        }
-
-    @property
-    def lines(self) -> list[str]:
-        """The table: perplexity, and its ratio to the baseline."""
-        heads = [f"{times:g} × {self.n_ctx_train:,}" for times in self.wanted.times]
-        lines = [f"{self.wanted.n_targets:,} target tokens of {self.text}: perplexity (by the first row's)"]
-        lines.append(f"{'after':<18}" + "".join(f"{head:>26}" for head in heads))
-        lines.append(f"{'inside training':<18}{self.baseline:>26.3f}")
-        for row in self.rows:
-            cells = (f"{at.perplexity:,.3f} ({at.ratio:.3f} ± {at.ratio_error:.3f})" for at in row.at)
-            lines.append(f"{row.method.label:<18}" + "".join(f"{cell:>26}" for cell in cells))
-        if self.best is not None:
-            lines.append(f"best at all lengths together: {self.best.name}")
-        return lines
 
 
 def methods_for(names: Sequence[str], factor: float) -> list[Method]:

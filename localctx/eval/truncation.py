@@ -22,9 +22,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.api import choose_model, open_document_for, open_model_for
 from localctx.bench.inputs import built_in_text
 from localctx.blocks import Embed
+from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.index.terms import content_words, stem
 from localctx.registry.selectors import opened_embedder
 from localctx.selection import sentences

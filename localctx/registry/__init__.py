@@ -8,18 +8,9 @@ hash, `plan_removal()` and `remove()` remove what is localctx's own.
 from __future__ import annotations
 
 from localctx.registry.keeping import Check, Removal, check_file, plan_removal, remove
+from localctx.registry.known_models import find_manifest, manifests, match
 from localctx.registry.listing import ListedModel, list_models
-from localctx.registry.manifest import (
-    Kv,
-    Manifest,
-    Pattern,
-    Rope,
-    Template,
-    Wheel,
-    find_manifest,
-    manifests,
-    match,
-)
+from localctx.registry.manifest import Kv, Manifest, Pattern, Rope, Template, Wheel
 from localctx.registry.places import models_dir
 from localctx.registry.pull import pull, verify
 from localctx.registry.resolve import ResolvedModel, resolve, resolve_adapters

@@ -16,7 +16,8 @@ from localctx.names import display_name
 from localctx.registry.elsewhere import OLLAMA, prefix_of
 from localctx.registry.fetch import hash_of, parts_of
 from localctx.registry.hub_pull import read_record, record_path
-from localctx.registry.manifest import Manifest, manifests
+from localctx.registry.known_models import manifests
+from localctx.registry.manifest import Manifest
 from localctx.registry.places import all_files, hub_folder, is_file, models_dir
 from localctx.registry.pull import verify
 from localctx.registry.repositories import HUB_PREFIX, parse_hub_name, shards_of

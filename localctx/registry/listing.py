@@ -9,7 +9,8 @@ from pathlib import Path
 from localctx.errors import ModelError
 from localctx.names import display_name
 from localctx.registry.elsewhere import Places, find_elsewhere, problem_of
-from localctx.registry.manifest import Manifest, manifests
+from localctx.registry.known_models import manifests
+from localctx.registry.manifest import Manifest
 from localctx.registry.places import all_files, ggufs_in, ggufs_under, is_file, models_dir
 from localctx.registry.repositories import HUB_PREFIX, matching
 from localctx.registry.resolve import locate

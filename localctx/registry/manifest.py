@@ -1,25 +1,12 @@
-"""What is known of a model family before its file is read: models/*.toml as frozen dataclasses.
+"""What is known of a model family before its file is read, as frozen dataclasses; the keys of models/*.toml.
 
-Knows nothing of where files lie. docs/models.md describes every key; an unknown key is an error that names
-the nearest known one, so that a typing mistake in a manifest never becomes a silent default.
+Knows nothing of where files lie. docs/models.md describes every key.
 """
 
 from __future__ import annotations
 
-import functools
-import re
-import tomllib
-import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
-from fnmatch import fnmatchcase
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
-
-from localctx.errors import ModelError
-from localctx.settings import nearest
+from dataclasses import dataclass, field
 
 __all__ = [
     "Converted",
@@ -30,14 +17,7 @@ __all__ = [
     "Rope",
     "Template",
     "Wheel",
-    "find_manifest",
-    "manifests",
-    "match",
-    "parse_manifests",
 ]
-
-_HEAD = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
-_SETTINGS = frozenset({"temp", "top_p", "top_k", "min_p", "max_tokens"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,151 +155,3 @@ class Manifest:
     def file_name(self) -> str:
         """Name of the file in the models folder."""
         return f"{self.name}.gguf"
-
-
-class _Dataclass(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-_T = TypeVar("_T", bound=_Dataclass)
-
-
-@functools.cache
-def manifests() -> tuple[Manifest, ...]:
-    """Every manifest that is shipped, families before their sizes, in the order of file and entry.
-
-    Raises ModelError when a manifest is damaged.
-    """
-    found: list[Manifest] = []
-    for entry in sorted(_folder().iterdir(), key=lambda item: item.name):
-        if entry.name.endswith(".toml"):
-            found += parse_manifests(entry.read_text("utf-8"), entry.name)
-    names = [name for manifest in found for name in (manifest.name, *manifest.aliases)]
-    for name in names:
-        if names.count(name) > 1:
-            raise ModelError(f"models/: two manifests are called {name!r}")
-    return tuple(found)
-
-
-def find_manifest(name: str) -> Manifest | None:
-    """The manifest of that name or alias, in any case."""
-    wanted = name.lower()
-    for manifest in manifests():
-        if wanted == manifest.name or wanted in manifest.aliases:
-            return manifest
-    return None
-
-
-def match(metadata: Mapping[str, object]) -> Manifest | None:
-    """The manifest of a GGUF file with this header metadata: a size when it is known, else the family."""
-    fitting = [
-        (not item.is_family, length, item) for item in manifests() if (length := _fit(item.match, metadata))
-    ]
-    return max(fitting, key=lambda entry: entry[:2])[2] if fitting else None
-
-
-def parse_manifests(text: str, origin: str) -> list[Manifest]:
-    """The manifests of one TOML file: the top table, then one for each [[models]] entry laid over it.
-
-    Raises ModelError naming `origin` and the key, with the nearest known key where it is not known.
-    """
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ModelError(f"{origin}: {error}") from error
-    sizes = table.pop("models", [])
-    family = _build(Manifest, table, origin)
-    found = [family]
-    for number, size in enumerate(sizes, 1):
-        entry = f"{origin} models[{number}]"
-        merged = _overlay(table, {"family": family.name, "aliases": [], **size})
-        found.append(_build(Manifest, merged, entry))
-    for manifest in found:
-        _check(manifest, origin)
-    return found
-
-
-def _folder() -> Traversable:
-    """The folder of the manifests: package data, or models/ of a source tree."""
-    try:
-        folder = files("localctx.models")
-    except ModuleNotFoundError:
-        folder = Path(__file__).parents[2] / "models"
-    if not folder.is_dir():
-        raise ModelError("the model manifests (localctx/models) are missing", "install localctx again")
-    return folder
-
-
-def _overlay(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` laid on `base`; tables are merged key by key."""
-    merged = dict(base)
-    for key, value in over.items():
-        merged[key] = {**base[key], **value} if isinstance(value, dict) and key in base else value
-    return merged
-
-
-def _build(kind: type[_T], table: Mapping[str, Any], origin: str) -> _T:
-    """A dataclass from a TOML table; unknown and missing keys and wrong types are errors."""
-    hints = get_type_hints(kind)
-    known = {item.name: item for item in fields(kind)}
-    for key in table:
-        if key not in known:
-            raise ModelError(f"{origin}: unknown key {key!r}{nearest(key, known)}")
-    values: dict[str, Any] = {}
-    for key, item in known.items():
-        if key in table:
-            values[key] = _value(hints[key], table[key], f"{origin}: {key}")
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise ModelError(f"{origin}: key {key!r} is missing")
-    return kind(**values)
-
-
-def _value(hint: Any, value: Any, origin: str) -> Any:
-    """A TOML value as the type that a field declares."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    kind = kinds[0]
-    if isinstance(value, dict) and hasattr(kind, "__dataclass_fields__"):
-        return _build(kind, value, origin)
-    if get_origin(kind) is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if isinstance(value, dict) and get_origin(kind) not in (None, tuple):
-        return dict(value)
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(kind, type) and type(value) is kind:
-        return value
-    raise ModelError(f"{origin} has the wrong type ({type(value).__name__})")
-
-
-def _check(manifest: Manifest, origin: str) -> None:
-    """Rules beyond types."""
-    unknown = sorted(set(manifest.settings) - _SETTINGS)
-    if unknown:
-        raise ModelError(f"{origin}: unknown setting {unknown[0]!r}{nearest(unknown[0], _SETTINGS)}")
-    if manifest.evidence not in ("run", "documented"):
-        raise ModelError(f"{origin}: evidence is {manifest.evidence!r}; it is 'run' or 'documented'")
-    if manifest.template.system_role not in ("native", "folded"):
-        raise ModelError(f"{origin}: system_role is {manifest.template.system_role!r}")
-    if len(manifest.template.thinking) == 1:
-        raise ModelError(f"{origin}: thinking needs an opening and a closing marker")
-    if not manifest.match.architecture or not manifest.match.names:
-        raise ModelError(f"{origin}: match.architecture or match.names is missing")
-    for head in manifest.kv.retrieval_heads:
-        if not _HEAD.fullmatch(head):
-            raise ModelError(f"{origin}: kv.retrieval_heads: {head!r} is not LAYER.HEAD, such as '17.3'")
-    if manifest.name != manifest.name.lower():
-        raise ModelError(f"{origin}: the name {manifest.name!r} is not in lower case")
-
-
-def _fit(pattern: Pattern, metadata: Mapping[str, object]) -> int:
-    """Length of the longest name pattern that fits, 0 when the header is another model's."""
-
-    def general(key: str) -> str:
-        return str(metadata.get(f"general.{key}", "")).strip().lower().replace(" ", "-")
-
-    if general("architecture") not in pattern.architecture:
-        return 0
-    parts = [general(key) for key in ("basename", "size_label", "finetune", "version")]
-    spellings = {general("name"), "-".join(part for part in parts if part)}
-    fitting = [item for item in pattern.names if any(fnmatchcase(spelling, item) for spelling in spellings)]
-    return max(map(len, fitting), default=0)

@@ -22,7 +22,8 @@ from localctx.engine.gguf import display
 from localctx.errors import ModelError, UsageError
 from localctx.registry.bert import write_bert
 from localctx.registry.hub_pull import pull_from_hub
-from localctx.registry.manifest import Converted, Manifest, Wheel, find_manifest, manifests
+from localctx.registry.known_models import find_manifest, manifests
+from localctx.registry.manifest import Converted, Manifest, Wheel
 from localctx.registry.places import hub_cache, is_file, models_dir
 from localctx.registry.repositories import HUB_PREFIX, HubName, parse_hub_name
 from localctx.settings import nearest

@@ -17,7 +17,8 @@ from localctx.engine.options import Adapter
 from localctx.errors import ModelError, UsageError
 from localctx.names import display_name
 from localctx.registry.elsewhere import Places, find_elsewhere, find_named, prefix_of
-from localctx.registry.manifest import Manifest, find_manifest, manifests
+from localctx.registry.known_models import find_manifest, manifests
+from localctx.registry.manifest import Manifest
 from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, is_file, models_dir, repo_files
 from localctx.registry.repositories import HUB_PREFIX, choose, matching, parse_hub_name, preferred
 from localctx.settings import nearest

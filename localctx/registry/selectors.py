@@ -13,7 +13,7 @@ from localctx.engine.gguf import open_embedding_model, open_reranking_model
 from localctx.engine.options import EngineOptions
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
-from localctx.registry.manifest import match
+from localctx.registry.known_models import match
 from localctx.registry.resolve import resolve
 from localctx.settings import DEFAULT_EMBEDDER, Settings
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from localctx.selection import Statement
-from localctx.values import Citation, Coverage, FinishReason, ModelInfo, Strategy
+from localctx.session.provenance import Citation, Coverage
+from localctx.values import FinishReason, ModelInfo, Strategy
 
 __all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]
 

@@ -29,13 +29,14 @@ from localctx.session.one_context import Held, QuestionCache, sharing_one_contex
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
 from localctx.session.prompts import NOT_FOUND, document_messages, question_task
+from localctx.session.provenance import Citation, Coverage
 from localctx.session.reading import Passage
 from localctx.session.run import Run, start
 from localctx.session.snapshots import SnapshotContext, WholeState
 from localctx.session.strategy import Choice, check_strategy, choose_ask, round_n_ctx
 from localctx.session.streaming import stream_reason, streamed
 from localctx.settings import Settings
-from localctx.values import Citation, Coverage, Message, Model, Request
+from localctx.values import Message, Model, Request
 
 __all__ = ["ask"]
 
@@ -154,12 +155,8 @@ def _answer(
 
 def _unused(run: Run, choice: Choice) -> list[str]:
     """Cache settings that this answer does not look at."""
-    is_budgeted = choice.strategy == "condense"
-    return [
-        text
-        for text in run.settings.cache.only_for_stream
-        if not (is_budgeted and text.startswith("budget="))
-    ]
+    is_budgeted, texts = choice.strategy == "condense", run.settings.cache.only_for_stream
+    return [text for text in texts if not (is_budgeted and text.startswith("budget="))]
 
 
 def _decode(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from localctx.document import Document
-from localctx.values import Citation
+from localctx.session.provenance import Citation
 
 __all__ = ["cite"]
 

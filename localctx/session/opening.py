@@ -14,10 +14,11 @@ from localctx.blocks import SpellingTokenizer
 from localctx.index import Indexable, LexicalIndex
 from localctx.session.answer import DocumentCoverage, Timings
 from localctx.session.events import Event, Notice, Overview, Progress
+from localctx.session.provenance import Coverage
 from localctx.session.reading import Reading
 from localctx.session.run import Run
 from localctx.session.shelf import Shelf
-from localctx.values import Block, Coverage, Model, Tokenizer
+from localctx.values import Block, Model, Tokenizer
 
 __all__ = ["index_all", "introduce", "read_all", "sum_coverage", "timed", "tokenizer_of"]
 

@@ -12,7 +12,8 @@ from localctx.index.terms import content_words, stem
 from localctx.selection import key_sentences, unsupported
 from localctx.session.citing import cite
 from localctx.session.parts import Part, join_pages
-from localctx.values import Citation, FinishReason
+from localctx.session.provenance import Citation
+from localctx.values import FinishReason
 
 __all__ = ["Point", "accept", "best_cited", "key_point", "merge_groups", "render", "spread_pages"]
 

@@ -15,7 +15,8 @@ from typing import TypeVar
 from localctx.blocks import BlockPolicy, seam_difference, split
 from localctx.document import Document
 from localctx.selection import header_line
-from localctx.values import Block, BlockKind, Coverage, Tokenizer
+from localctx.session.provenance import Coverage
+from localctx.values import Block, BlockKind, Tokenizer
 
 __all__ = ["Passage", "Reading"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from localctx.index.terms import content_words, stem
 from localctx.selection import Reference, references, sentences, targets
+from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
-from localctx.values import Pulled
 
 __all__ = ["MAX_REFERENCED", "Room", "pull_referenced"]
 

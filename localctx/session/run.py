@@ -13,9 +13,10 @@ from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
+from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
 from localctx.settings import Settings
-from localctx.values import Context, Message, Model, Prompt, Pulled, Request, Sampling
+from localctx.values import Context, Message, Model, Prompt, Request, Sampling
 
 __all__ = ["Run", "start"]
 

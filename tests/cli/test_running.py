@@ -14,9 +14,9 @@ from localctx.document.events import Preview
 from localctx.engine.echo import EchoModel
 from localctx.errors import Interrupted, PartlyDone
 from localctx.session.answer import Answer
+from localctx.session.provenance import Coverage
 from localctx.session.strategy import choose_summarize
 from localctx.settings import Settings
-from localctx.values import Coverage
 
 LONG = Preview("a.pdf", "pdf", 1_000_000, 1, ((1, "One"), (2, "Two")), "Some words of the first page. " * 20)
 

@@ -21,7 +21,8 @@ from localctx.selection import Statement
 from localctx.selection.support import Verdict
 from localctx.session.answer import Answer
 from localctx.session.events import Finished, Overview, Replaced, Text
-from localctx.values import Citation, Coverage, ModelInfo, RopeInfo, Section
+from localctx.session.provenance import Citation, Coverage
+from localctx.values import ModelInfo, RopeInfo, Section
 
 PROGRAM = [sys.executable, "-c", "from localctx.cli.main import run; run()"]
 EVIL = "Re\x1b]0;owned\x07port \x9b31mred\r\n\tThe code is 7734\x08.\n"

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
-from localctx.api import ChosenModel
 from localctx.engine.llama import open_model
 from localctx.errors import UsageError
 from localctx.eval.plots import Plot
-from localctx.eval.rope import At, Method, Report, Row, Wanted, measure, methods_for
+from localctx.eval.rope import measure, methods_for
+from localctx.eval.rope_report import At, Method, Report, Row, Wanted
+from localctx.from_settings import ChosenModel
 from localctx.settings import Settings
 from localctx.values import RopeInfo
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from localctx.errors import ModelError
 from localctx.registry import Kv, Manifest, Pattern, Rope, Template, Wheel, find_manifest, manifests, match
-from localctx.registry.manifest import Converted, EmbedderFacts, parse_manifests
+from localctx.registry.manifest import Converted, EmbedderFacts
+from localctx.registry.manifest_toml import parse_manifests
 from localctx.settings import load_settings
 
 FAMILIES = ("smollm2-135m", "qwen2.5-1m", "qwen3", "llama-3.1", "llama-3.2", "mistral", "gemma-3", "gpt-oss")

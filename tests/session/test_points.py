@@ -10,8 +10,8 @@ from session.conftest import CHAPTERS
 from localctx.document import Document
 from localctx.session.parts import cut_parts, join_pages
 from localctx.session.points import Point, accept, best_cited, key_point, merge_groups, render, spread_pages
+from localctx.session.provenance import Citation
 from localctx.session.reading import Reading
-from localctx.values import Citation
 
 SENTENCE = "In the year 1742 the silver mine of Quarz was, after long talks, not opened by Anna Feld."
 

@@ -1,0 +1,125 @@
+"""A run's settings → its model file, its model, its documents. Knows no question and no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localctx.errors import InputError
+from localctx.settings import Settings, load_settings
+from localctx.small_text import read_small_text, reason_of
+
+if TYPE_CHECKING:
+    from localctx.document import Document
+    from localctx.document.events import Preview
+    from localctx.engine.thinking import ThinkingTags
+    from localctx.registry import Manifest
+    from localctx.values import Model, Progress
+
+__all__ = ["ChosenModel", "choose_model", "open_document_for", "open_model_for", "settings_for"]
+
+ROPE_SETTINGS = {
+    **{name: f"rope_{name}" for name in ("scaling", "scale", "freq_base", "freq_scale")},
+    **{name: name for name in ("yarn_orig_ctx", "yarn_ext_factor", "yarn_attn_factor")},
+    **{name: name for name in ("yarn_beta_fast", "yarn_beta_slow")},
+}
+"""Names of RopeOptions, and of the settings that fill them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """The model file of a run, and what is known of its family."""
+
+    name: str
+    path: Path
+    manifest: Manifest | None
+
+
+def settings_for(flags: Mapping[str, object], config: str | None = None) -> Settings:
+    """The run's settings without a model's own defaults under them."""
+    return load_settings(flags, config=Path(config) if config else None)
+
+
+def choose_model(flags: Mapping[str, object], config: str | None = None) -> tuple[Settings, ChosenModel]:
+    """The model that the settings name, and the settings with that model's own defaults under them.
+
+    A file given by path is known by its header. Raises what localctx.errors names for models.
+    """
+    from localctx.engine.gguf import open_model as read_file
+    from localctx.registry import match, resolve
+
+    settings = settings_for(flags, config)
+    resolved = resolve(settings.model)
+    manifest = resolved.manifest or match(read_file(resolved.path).metadata)
+    if manifest is not None:
+        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
+    return settings, ChosenModel(resolved.name, resolved.path, manifest)
+
+
+def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
+    """The chosen model under the run's settings: tokenizer now, weights with the first context."""
+    from localctx.engine import EngineOptions, RopeOptions, open_model
+    from localctx.registry import resolve_adapters
+
+    manifest = chosen.manifest
+    options = EngineOptions(
+        name=chosen.name,
+        gpu_layers=settings.gpu_layers,
+        n_threads=settings.threads,
+        type_k=settings.cache.type_k,
+        type_v=settings.cache.type_v,
+        flash_attn=settings.flash_attn != "off",
+        rope=RopeOptions(**{name: getattr(settings, setting) for name, setting in ROPE_SETTINGS.items()}),
+        overrides=settings.overrides,
+        force=settings.force,
+        template_variables=dict(manifest.template.options) if manifest else None,
+        thinking=_thinking(manifest) if manifest else None,
+        retrieval_heads=manifest.kv.retrieval_heads if manifest else (),
+        adapters=resolve_adapters(settings.lora),
+    )
+    return open_model(chosen.path, options)
+
+
+def _thinking(manifest: Manifest) -> ThinkingTags | None:
+    """The manifest's thinking markers; None leaves them to the file's template."""
+    from localctx.engine.thinking import ThinkingTags
+
+    markers = manifest.template.thinking
+    return ThinkingTags(markers[0], markers[1], tuple(markers[2:])) if markers else None
+
+
+def open_document_for(
+    source: str,
+    settings: Settings,
+    pages: tuple[int, int] | None = None,
+    on_progress: Progress | None = None,
+    on_preview: Callable[[Preview], None] | None = None,
+) -> Document:
+    """The document at `source` (a path, or - for standard input) under the run's settings."""
+    from localctx.document import open_document
+
+    return open_document(
+        source,
+        password=_password(settings),
+        encoding=settings.encoding,
+        pages=pages,
+        cache_dir=settings.store_root,
+        on_progress=on_progress,
+        on_preview=on_preview,
+    )
+
+
+def _password(settings: Settings) -> str | None:
+    """The first line of --password-file."""
+    if settings.password_file is None:
+        return None
+    try:
+        lines = read_small_text(Path(settings.password_file)).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read the password file {settings.password_file}: {reason_of(error)}",
+            "a UTF-8 text file, password on line 1",
+        ) from None
+    return lines[0] if lines else ""
