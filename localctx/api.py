@@ -99,7 +99,9 @@ class OpenDocument(_Closed):
         return texts
 
     def index(self) -> Indexed:
-        """Prefill the documents into the store now; what was done. Raises UsageError without a store."""
+        """Embed the passages where there is an embedder, and prefill the documents into the store; what was
+        done. Raises UsageError without a store.
+        """
         from localctx.session.indexed import Indexed
         from localctx.session.indexing import index_documents
 
@@ -108,7 +110,9 @@ class OpenDocument(_Closed):
         if held is not None:
             held.context.close()  # indexing opens its own
         kept = held.kept if held is not None else None
-        with closing_events(index_documents(self.documents, self.model, self.settings, kept=kept)) as events:
+        embedder, _ = self._selectors()
+        steps = index_documents(self.documents, self.model, self.settings, kept=kept, embedder=embedder)
+        with closing_events(steps) as events:
             return next(event for event in events if isinstance(event, Indexed))
 
     def _end_streams(self) -> None:

@@ -1,7 +1,7 @@
-"""blocks → lexical index; does not know how scores are used.
+"""blocks → lexical index, vectors, landmarks; does not know how scores are used.
 
-`LexicalIndex` is BM25 over SQLite FTS5, `kept` brings it to disk; `terms` is the one place where text becomes
-comparable words.
+`LexicalIndex` is BM25 over SQLite FTS5, `kept` brings it to disk; `vectors` and `landmarks` are mapped from
+files of their own; `terms` is the one place where text becomes comparable words.
 """
 
 from __future__ import annotations

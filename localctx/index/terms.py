@@ -15,6 +15,7 @@ import regex
 from localctx.index.stop_words import ASKING_PAIRS, stop_words
 
 __all__ = [
+    "UNSPACED",
     "clean",
     "content_words",
     "fold",
@@ -27,6 +28,7 @@ UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
     r"\u30FC\u3005\u3007"
 )
+"""Inside the brackets of a pattern: the characters of scripts that are written without spaces."""
 _RUN = regex.compile(rf"[{UNSPACED}]+(?:[\p{{M}}{UNSPACED}])*")
 _CHARACTER = regex.compile(r"\X")
 _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")

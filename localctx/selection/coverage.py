@@ -17,13 +17,8 @@ __all__ = ["TERM_BUCKETS", "CoveredTerms", "cover", "term_weights"]
 
 TERM_BUCKETS = 1 << 18
 """Words are known by a hash of so many values."""
-COST_EXPONENT = 1.0
-"""Power of a sentence's tokens that its gain is divided by: less prefers long ones, and covers less
-(measured: docs/truncate.md).
-"""
-
-
 SPARE = 256
+"""Sentences of a stretch that are given beyond its budget."""
 
 
 class CoveredTerms:
@@ -70,7 +65,7 @@ def cover(
     terms: each one's different words · costs: their tokens · quality: factors in [0, 1]. What is chosen is
     counted in `covered`.
     """
-    price = np.maximum(costs, 1).astype(np.float64) ** COST_EXPONENT
+    price = np.maximum(costs, 1).astype(np.float64)  # a lower power of it covers less: docs/truncate.md
     heap = [(-covered.gain(words) * float(quality[row]) / price[row], row) for row, words in enumerate(terms)]
     heapq.heapify(heap)
     chosen: list[int] = []

@@ -18,7 +18,7 @@ import sentencex
 from localctx.index.stop_words import stop_words
 from localctx.index.terms import content_words, stem, words
 
-__all__ = ["Sentence", "key_sentences", "sentences"]
+__all__ = ["NOTICES", "Sentence", "key_sentences", "sentences"]
 
 MAX_SENTENCE_CHARACTERS = 600
 LONG_CHARACTERS = 320
@@ -36,10 +36,12 @@ FOCUS_WEIGHT = 4.0
 _GAP = r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])"
 _ENDS = regex.compile(r"[.!?…。！？؟।։]['\"”’」』)\]]*\s*$")
 _LETTER = regex.compile(r"\p{L}|\p{M}")
-_BOILERPLATE = (
-    r"all rights reserved|copyright|©|\bisbn\b|https?://|www\.|table of contents|click here|page \d+ of \d+"
-    r"|\.{4,}|(?:\. ){4,}|_{4,}|cookie|terms of use|privacy policy"
+NOTICES = (
+    r"all rights reserved|copyright|©|\bisbn\b|table of contents|click here|page \d+ of \d+|cookie"
+    r"|terms of use|privacy policy|\.{4,}|(?:\. ){4,}|_{4,}"
 )
+"""A pattern, for any case, of what stands in notices and tables of contents."""
+_BOILERPLATE = rf"{NOTICES}|https?://|www\."
 _CELLS = regex.compile(r"\t|\|| {3,}")
 _COURTESY = (
     r"^[\"“'(]*(?:gentlemen|ladies|fellow[ -]|dear\b|(?:mr|madam|mister)\.?[ ](?:president|speaker|chair)"

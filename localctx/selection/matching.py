@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import regex
 
-from localctx.index.terms import content_words, fold, stem
+from localctx.index.terms import UNSPACED, content_words, fold, stem
 from localctx.selection.key_sentences import sentences
 from localctx.selection.numbers import numbers
 from localctx.selection.word_forms import BASE_FORMS, GERMAN_NUMBERS, WEAK_WORDS
@@ -30,9 +30,7 @@ KEPT_TEXTS = 4096
 
 _GERMAN_ENDING = regex.compile(r"(?:ern|em|en|er|es|e|n|s)$")
 
-_UNSPACED = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]+"
-)
+_UNSPACED = regex.compile(f"[{UNSPACED}]+")
 _BINDING = regex.compile(
     r"什么时候|什么|怎么|怎样|如何|多少|哪些|哪个|哪里|哪一|哪年|何时|几时|时候|多长|多久|是否|可以|必须|以下|之前|之后|以后|那里|这个|那个|没有"
     r"|です|ます|した|から|まで|[的是为在由了有和与及或对被把将从到于以也就都而其此该这那之所个吗呢谁几请问很多须要应不]"

@@ -37,7 +37,7 @@ from localctx.selection.key_sentences import sentences
 from localctx.selection.matching import Place, holds, own_terms, share_of, terms
 from localctx.selection.negation import denies
 from localctx.selection.refusals import repeats_refusal, says_not_found
-from localctx.selection.tongues import same_tongue
+from localctx.selection.same_language import same_language
 
 __all__ = ["Judgement", "Statement", "Verdict", "judgement", "support"]
 
@@ -119,7 +119,7 @@ def judgement(
     ):
         return Judgement("none", reason="the answer says so")
     spans = sentences(answer, language)
-    same = same_tongue(f"{question} {answer}", source)
+    same = same_language(f"{question} {answer}", source)
     if same is False:
         return Judgement("partial", tuple(Statement(s.start, s.end, "partial") for s in spans))
     asked = Asked.over(question, passages, headings, absent, language)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 import regex
 
 from localctx.blocks import count_entities
+from localctx.selection.key_sentences import NOTICES
 
 __all__ = ["LOW_INFORMATION", "information"]
 
@@ -20,11 +21,7 @@ ENOUGH_WORDS = 6
 ENTITY_WEIGHT = 1.5
 POOR = 0.4
 """Factor of notices and of single words or numbers."""
-_BOILERPLATE = regex.compile(
-    r"all rights reserved|copyright|©|\bisbn\b|table of contents|click here|page \d+ of \d+|cookie"
-    r"|terms of use|privacy policy|\.{4,}|(?:\. ){4,}|_{4,}|(?:https?://|www\.)\S+\s*$",
-    regex.IGNORECASE,
-)
+_BOILERPLATE = regex.compile(rf"{NOTICES}|(?:https?://|www\.)\S+\s*$", regex.IGNORECASE)
 _SAYING = regex.compile(r"[\p{L}\p{M}\p{N}]")
 _VISIBLE = regex.compile(r"\S")
 

@@ -5,7 +5,7 @@ A stronger strategy adds a function here that returns a Filling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from localctx.errors import UsageError
@@ -71,8 +71,7 @@ def pointed_blocks(
     refer to, in document order.
 
     hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
-    is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget, in
-    tokens.
+    is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget (tokens).
     """
     if run.blocks is not None:
         return _given(run.blocks, budget, cost, is_there)
@@ -97,21 +96,16 @@ def pointed_blocks(
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
-        first = [number for number in range(min(MAX_BLOCKS, run.n_blocks)) if is_there(number)]
+        first = filter(is_there, range(min(MAX_BLOCKS, run.n_blocks)))
         chosen = _first_fitting(first, budget, cost)[:max_blocks]
-    if not chosen:
-        raise _too_small()
-    return chosen
+    return _some(chosen)
 
 
 def _given(
     blocks: Sequence[int], budget: int, cost: Callable[[int], int], is_there: Callable[[int], bool]
 ) -> list[int]:
     """Of the blocks that the caller named, the first ones that fit, in document order."""
-    chosen = _first_fitting([number for number in blocks if is_there(number)], budget, cost)
-    if not chosen:
-        raise _too_small()
-    return sorted(chosen)
+    return sorted(_some(_first_fitting(filter(is_there, blocks), budget, cost)))
 
 
 def _costs_and_keys(
@@ -125,8 +119,11 @@ def _costs_and_keys(
     return costs, keys
 
 
-def _too_small() -> UsageError:
-    return UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
+def _some(chosen: list[int]) -> list[int]:
+    """The same. Raises UsageError where there are none."""
+    if not chosen:
+        raise UsageError("the context is too small for a single passage", "raise --ctx or lower --max-tokens")
+    return chosen
 
 
 def _fragments(passages: Sequence[Passage]) -> tuple[str, ...]:
@@ -141,7 +138,7 @@ def _cost(run: Run, number: int) -> int:
     return sum(len(run.model.tokenize(text, False)) for text in _fragments([run.passage(number)])) + 2
 
 
-def _first_fitting(numbers: Sequence[int], budget: int, cost: Callable[[int], int]) -> list[int]:
+def _first_fitting(numbers: Iterable[int], budget: int, cost: Callable[[int], int]) -> list[int]:
     """The first of the blocks, as many as fit the budget one after the other."""
     chosen: list[int] = []
     for number in numbers:

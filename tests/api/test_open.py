@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from engine.tiny_bert import write_tiny_bert
 
 import localctx
 from localctx.api import OpenDocument
@@ -114,6 +115,19 @@ def test_index_keeps_what_the_next_question_restores(path: Path, tiny_model_path
     assert answer.tokens.restored >= row.tokens_total
     with pytest.raises(UsageError), localctx.open(path, model=str(tiny_model_path), store="off") as document:
         document.index()
+
+
+def test_index_makes_vectors_that_the_next_question_finds(path: Path, tiny_model_path: Path) -> None:
+    path.write_text(TEXT * 20)
+    bert = write_tiny_bert(path.with_name("bert.gguf"))
+    settings = {"model": str(tiny_model_path), "max_tokens": 4, "store": str(path.parent / "store")}
+    with localctx.open(path, embedder=str(bert), strategy="stream", **settings) as document:
+        made = document.index().vectors
+        answer = document.ask("What is the code?")
+    assert made is not None
+    assert made["passages_embedded"] == made["passages"]
+    assert answer.selection is not None
+    assert answer.selection["passages_with_vectors"] == made["passages"]
 
 
 def test_open_wants_a_document(tiny_model_path: Path) -> None:

@@ -8,29 +8,29 @@ from collections import Counter
 from localctx.index.stop_words import stop_word_counts
 from localctx.index.terms import words
 
-__all__ = ["same_tongue"]
+__all__ = ["same_language"]
 
-TONGUE_CHARACTERS = 4000
-TONGUE_STOP_WORDS = 2
+COMPARED_CHARACTERS = 4000
+LEAST_STOP_WORDS = 2
 
 
-def same_tongue(text: str, source: str) -> bool | None:
+def same_language(text: str, source: str) -> bool | None:
     """Whether two texts are in one script and language; None when that cannot be told."""
     scripts = [_script(text), _script(source)]
     if "" in scripts:
         return None
     if scripts != ["LATIN", "LATIN"]:
         return scripts[0] == scripts[1]
-    counts, others = (stop_word_counts(words(t[:TONGUE_CHARACTERS])) for t in (text, source))
-    tongue = max(others, key=lambda language: (others[language], language == "en"))
-    if others[tongue] < TONGUE_STOP_WORDS or not any(counts.values()):
+    counts, others = (stop_word_counts(words(t[:COMPARED_CHARACTERS])) for t in (text, source))
+    language = max(others, key=lambda one: (others[one], one == "en"))
+    if others[language] < LEAST_STOP_WORDS or not any(counts.values()):
         return None
-    return counts[tongue] == max(counts.values())
+    return counts[language] == max(counts.values())
 
 
 def _script(text: str) -> str:
     """The script of most letters; "" when there are none."""
     scripts = Counter(
-        unicodedata.name(c, "?").partition(" ")[0] for c in text[:TONGUE_CHARACTERS] if c.isalpha()
+        unicodedata.name(c, "?").partition(" ")[0] for c in text[:COMPARED_CHARACTERS] if c.isalpha()
     )
     return max(scripts, key=lambda name: scripts[name], default="")
