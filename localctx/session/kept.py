@@ -6,6 +6,7 @@ A store that cannot be used, or not any further, is told once; the work goes on 
 from __future__ import annotations
 
 import platform
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ Keep: TypeAlias = Callable[[int, bytes], None]
 """Takes the encoded run with this number of a stream; called from one thread at a time."""
 PREFIX_KIND = "prefix"
 RATES_FACT = "prompt_tokens_per_s"
+MAX_LOADS = 32
+"""Kept for the questions to come: each holds descriptors, two for each segment that it reads."""
 
 
 class Kept:
@@ -46,6 +49,7 @@ class Kept:
         self._stack = ExitStack()
         self._memory: dict[bytes, _native.Run] = {}
         self._runs: dict[bytes, _native.Run] = {}
+        self._loads: deque[tuple[ExitStack, tuple[bytes, ...]]] = deque()
         self._rates: dict[str, float] = {}
         self.streams = TokenStreams()
         self._store: KVStore | None = None
@@ -65,6 +69,7 @@ class Kept:
 
     def close(self) -> None:
         """Let go of what was read, and close the store."""
+        self._let_go(0)
         self._runs.clear()
         self._stack.close()
         if self._store is not None:
@@ -105,11 +110,24 @@ class Kept:
         wanted = [run_id for run_id in dict.fromkeys(ids) if self._ready(run_id, codec) is None]
         if self._store is not None and wanted:
             try:
-                views = self._stack.enter_context(self._store.reading(wanted, codec))
-                self._runs.update({run_id: _native.Run(view) for run_id, view in views.items()})
+                with ExitStack() as stack:
+                    views = stack.enter_context(self._store.reading(wanted, codec))
+                    self._runs.update({run_id: _native.Run(view) for run_id, view in views.items()})
+                    self._loads.append((stack.pop_all(), tuple(views)))
             except StoreUnusable as error:
                 self._give_up(error)
         return {run_id for run_id in ids if self._ready(run_id, codec) is not None}
+
+    def begin_question(self) -> None:
+        """Let go of what was loaded long ago; what the question needs of it is loaded again."""
+        self._let_go(MAX_LOADS)
+
+    def _let_go(self, n_left: int) -> None:
+        while len(self._loads) > n_left:
+            reading, ids = self._loads.popleft()
+            for run_id in ids:
+                self._runs.pop(run_id, None)
+            reading.close()
 
     def run(self, run_id: bytes) -> _native.Run | None:
         """A run that was loaded or is in memory."""
