@@ -52,6 +52,7 @@ def rope(
 ) -> None:
     """Perplexity of the same tokens after 1, 2 and 4 times the trained context, for every RoPE scaling."""
     from localctx.api import choose_model
+    from localctx.eval.plots import check_plot_file
     from localctx.eval.rope import Wanted, measure
 
     from ..terminal import note, print_json, print_line, silent, write_as_is
@@ -63,6 +64,8 @@ def rope(
         option = f"--{given[0].replace('_', '-')}" if given else "--strategy"
         raise UsageError(f"{option} is not for eval rope", "it compares the ways there are")
     wanted = Wanted(_numbers(times), targets, tuple(methods.split(",")) if methods else (), text)
+    if plot is not None:
+        check_plot_file(Path(plot))
     report = measure(settings, chosen, wanted, silent if output.quiet or output.json else note)
     if plot is not None:
         _plot(report).to_file(Path(plot))

@@ -13,7 +13,7 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from localctx.api import ChosenModel
 from localctx.engine.llama import open_model
 from localctx.errors import UsageError
-from localctx.eval.plots import Plot
+from localctx.eval.plots import Plot, check_plot_file
 from localctx.eval.rope import At, Method, Report, Row, Wanted, measure, methods_for
 from localctx.settings import Settings
 from localctx.values import RopeInfo
@@ -134,3 +134,11 @@ def test_without_the_libraries_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(UsageError) as caught:
             use()
         assert "localctx[plot]" in caught.value.hint
+
+
+def test_where_a_plot_goes_is_checked_beforehand(tmp_path: Path) -> None:
+    (tmp_path / "folder.svg").mkdir()
+    check_plot_file(tmp_path / "p.svg")
+    for name in ("none/p.svg", "folder.svg", "p.bogus"):
+        with pytest.raises(UsageError, match="cannot write the plot"):
+            check_plot_file(tmp_path / name)
