@@ -51,6 +51,7 @@ def rope(
     ] = None,
 ) -> None:
     """Perplexity of the same tokens after 1, 2 and 4 times the trained context, for every RoPE scaling."""
+    from localctx.eval.plots import check_plot_file
     from localctx.eval.rope import measure
     from localctx.eval.rope_report import Wanted
     from localctx.from_settings import choose_model
@@ -64,6 +65,8 @@ def rope(
         option = f"--{given[0].replace('_', '-')}" if given else "--strategy"
         raise UsageError(f"{option} is not for eval rope", "it compares the ways there are")
     wanted = Wanted(_numbers(times), targets, tuple(methods.split(",")) if methods else (), text)
+    if plot is not None:
+        check_plot_file(Path(plot))
     report = measure(settings, chosen, wanted, silent if output.quiet or output.json else note)
     if plot is not None:
         _plot(report).to_file(Path(plot))

@@ -45,7 +45,8 @@ def parse_adapters(text: str) -> tuple[Adapter, ...]:
         path = item if scale is None else name
         if not path.strip():
             raise UsageError(f"--lora {item!r} names no file", "--lora FILE or --lora FILE:SCALE")
-        if scale is not None and (scale == 0 or not math.isfinite(scale)):
+        taken = 1.0 if scale is None else ctypes.c_float(scale).value  # llama.cpp's numbers
+        if taken == 0 or not math.isfinite(taken):
             raise UsageError(f"--lora {item!r}: a scale of {number} is of no use", "leave it out for 1")
         adapters.append(Adapter(Path(path), 1.0 if scale is None else scale))
     return tuple(adapters)

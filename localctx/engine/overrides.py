@@ -189,7 +189,7 @@ def _check_range(header: GGUFHeader, override: Override) -> None:
         low, high = 1, max(1, header.integer(header.arch_key("expert_count")))
     elif key == header.arch_key("rope.freq_base"):
         low = 1.0
-    elif override.kind == "float" and ".rope." not in key:
+    elif override.kind == "float" and ".rope." not in key and not key.endswith("_epsilon"):
         low = -_MAX_F32
     if key == header.arch_key("rope.scaling.type") and value not in _SCALINGS:
         raise UsageError(f"--override-kv {key}: {value!r} is no scaling", f"one of {', '.join(_SCALINGS)}")

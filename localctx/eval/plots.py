@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from localctx.errors import UsageError
 
-__all__ = ["Plot"]
+__all__ = ["Plot", "check_plot_file"]
 
 _HINT = "pip install 'localctx[plot]'"
+_ENDINGS = "a name in .png, .svg or .pdf"
+
+
+def check_plot_file(path: Path) -> None:
+    """Before hours of measuring: raises UsageError where Plot.to_file() could not write that file."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise UsageError("a plot in a file needs matplotlib", _HINT) from None
+    ending = path.suffix.removeprefix(".").lower()
+    if ending and ending not in FigureCanvasBase.filetypes:
+        raise UsageError(f"cannot write the plot to {path}: {path.suffix} is no kind of picture", _ENDINGS)
+    place = path if path.exists() else path.parent
+    if path.is_dir() or not os.access(place, os.W_OK):
+        reason = "no such folder" if not place.exists() else "it cannot be written"
+        raise UsageError(f"cannot write the plot to {path}: {reason}", "name another file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +79,4 @@ class Plot:
         try:
             figure.savefig(path, dpi=150)
         except (OSError, ValueError) as error:
-            raise UsageError(
-                f"cannot write the plot to {path}: {error}", "a name in .png, .svg or .pdf"
-            ) from None
+            raise UsageError(f"cannot write the plot to {path}: {error}", _ENDINGS) from None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from localctx import _native
+from localctx.session.loaded_runs import LoadedRuns
 from localctx.session.run import Run
 from localctx.session.token_stream import TokenStream, TokenStreams
 from localctx.settings import Settings
@@ -45,7 +46,7 @@ class Kept:
         self._is_told = is_told
         self._stack = ExitStack()
         self._memory: dict[bytes, _native.Run] = {}
-        self._runs: dict[bytes, _native.Run] = {}
+        self._loaded = LoadedRuns()
         self._rates: dict[str, float] = {}
         self.streams = TokenStreams()
         self._store: KVStore | None = None
@@ -65,7 +66,7 @@ class Kept:
 
     def close(self) -> None:
         """Let go of what was read, and close the store."""
-        self._runs.clear()
+        self._loaded.close()
         self._stack.close()
         if self._store is not None:
             self._store.close()
@@ -105,18 +106,21 @@ class Kept:
         wanted = [run_id for run_id in dict.fromkeys(ids) if self._ready(run_id, codec) is None]
         if self._store is not None and wanted:
             try:
-                views = self._stack.enter_context(self._store.reading(wanted, codec))
-                self._runs.update({run_id: _native.Run(view) for run_id, view in views.items()})
+                self._loaded.read(self._store, wanted, codec)
             except StoreUnusable as error:
                 self._give_up(error)
         return {run_id for run_id in ids if self._ready(run_id, codec) is not None}
+
+    def begin_question(self) -> None:
+        """Let go of what was loaded long ago; what the question needs of it is loaded again."""
+        self._loaded.let_go_of_old()
 
     def run(self, run_id: bytes) -> _native.Run | None:
         """A run that was loaded or is in memory."""
         return self._ready(run_id, None)
 
     def _ready(self, run_id: bytes, codec: str | None) -> _native.Run | None:
-        for runs in (self._memory, self._runs):
+        for runs in (self._memory, self._loaded.runs):
             run = runs.get(run_id)
             if run is not None and codec in (None, run.codec):
                 return run
@@ -208,7 +212,7 @@ class Kept:
         if self._store is not None and wanted:
             try:
                 found = self._stack.enter_context(self._store.reading_artifacts(PREFIX_KIND, list(wanted)))
-                self._runs.update({wanted[key]: _native.Run(view) for key, view in found.items()})
+                self._loaded.runs.update({wanted[key]: _native.Run(view) for key, view in found.items()})
             except StoreUnusable as error:
                 self._give_up(error)
         return all(self.run(run_id) is not None for run_id in stream.ids)

@@ -146,12 +146,20 @@ class RunVectors:
             return None
         return BlockVectors.load(files, reading.document.content_hash, self._key(reading), shape)
 
+    def _take_in(self, document: int, others: BlockVectors | None) -> None:
+        """Rows that another process kept meanwhile, so that they are not lost."""
+        if others is not None:
+            own = self._of[document]
+            new = np.flatnonzero(others.is_there & ~own.is_there)
+            self._of[document] = own.with_rows({int(n): others.rows[n].astype(np.float32) for n in new})
+
     def _keep(self) -> None:
         """Bring what is new to disk; where that cannot be, later questions make it again."""
         files = self.shelf.files
         for document in sorted(self._changed):
             reading = self.run.readings[document]
             if files is not None and self.shelf.stays(reading):
+                self._take_in(document, self._kept(reading))
                 with suppress(StoreUnusable):  # the shelf and the store say why nothing is kept
                     self._of[document].save(files, reading.document.content_hash, self._key(reading))
         self._changed.clear()

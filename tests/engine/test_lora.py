@@ -123,6 +123,15 @@ def test_file_and_scale_are_read_as_llama_cpp_writes_them() -> None:
     )
     assert parse_adapters("C:/a.gguf") == (Adapter(Path("C:/a.gguf")),)
     assert parse_adapters("hf:a/b:c.gguf:2") == (Adapter(Path("hf:a/b:c.gguf"), 2.0),)
-    for wrong in (",", "a.gguf,", ":0.5", "a.gguf:0", "a.gguf:nan", "a.gguf:inf"):
+    for wrong in (
+        ",",
+        "a.gguf,",
+        ":0.5",
+        "a.gguf:0",
+        "a.gguf:nan",
+        "a.gguf:inf",
+        "a.gguf:1e39",
+        "a.gguf:1e-60",
+    ):
         with pytest.raises(UsageError, match="--lora"):
             parse_adapters(wrong)

@@ -25,6 +25,7 @@ from localctx.errors import UsageError
         (["llama.rope.freq_base=float:nan"], "'nan' is no float"),
         (["llama.rope.freq_base=float:0.5"], "0.5 is out of range"),
         (["llama.rope.freq_base=float:1e300"], "is out of range"),
+        (["llama.attention.layer_norm_rms_epsilon=float:-1"], "-1.0 is out of range"),
         (["tokenizer.ggml.add_bos_token=bool:maybe"], "'maybe' is no bool"),
         (["llama.context_length=int:4096.0"], "'4096.0' is no int"),
         (["llama.context_length=int:0"], "0 is out of range"),

@@ -12,7 +12,7 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
 from localctx.engine.llama import open_model
 from localctx.errors import UsageError
-from localctx.eval.plots import Plot
+from localctx.eval.plots import Plot, check_plot_file
 from localctx.eval.rope import measure, methods_for
 from localctx.eval.rope_report import At, Method, Report, Row, Wanted
 from localctx.from_settings import ChosenModel
@@ -135,3 +135,11 @@ def test_without_the_libraries_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(UsageError) as caught:
             use()
         assert "localctx[plot]" in caught.value.hint
+
+
+def test_where_a_plot_goes_is_checked_beforehand(tmp_path: Path) -> None:
+    (tmp_path / "folder.svg").mkdir()
+    check_plot_file(tmp_path / "p.svg")
+    for name in ("none/p.svg", "folder.svg", "p.bogus"):
+        with pytest.raises(UsageError, match="cannot write the plot"):
+            check_plot_file(tmp_path / name)

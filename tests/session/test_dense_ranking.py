@@ -24,9 +24,9 @@ from localctx.session.ask import ask
 from localctx.session.embedding import embed_all
 from localctx.session.events import Event, Listener, Notice, Progress, ignore_progress
 from localctx.session.opening import index_all
-from localctx.session.ranking import ranked_blocks
+from localctx.session.ranking import ranked_blocks, vectors_of
 from localctx.session.run import Run, start
-from localctx.session.vectors import embedded_text
+from localctx.session.vectors import RunVectors, embedded_text
 from localctx.settings import Settings
 
 PARTS = [
@@ -309,3 +309,20 @@ def test_a_cross_encoder_judges_the_best(place: Place) -> None:
         with index_all(run) as index:
             by_words = [number for number, _ in index.search(QUESTION).ranking]
         assert {number for number, _ in hits.ranking[:16]} == set(by_words[:16])
+
+
+def test_vectors_that_another_process_kept_meanwhile_stay(place: Place) -> None:
+    early, late = place.run(), place.run()
+    for run in (early, late):
+        index_all(run).close()
+    first, second = vectors_of(early), vectors_of(late)
+    assert isinstance(first, RunVectors)
+    assert isinstance(second, RunVectors)
+    first.make([0, 1, 2])
+    second.make([2, 5])
+    again = place.run()
+    index_all(again).close()
+    found = vectors_of(again)
+    assert isinstance(found, RunVectors)
+    assert np.flatnonzero(found.is_there).tolist() == [0, 1, 2, 5]
+    assert np.array_equal(found.rows([0, 1]), first.rows([0, 1]))

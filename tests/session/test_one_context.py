@@ -16,6 +16,7 @@ from localctx.document import open_document
 from localctx.engine.llama import open_model
 from localctx.engine.llama_context import LlamaContext
 from localctx.engine.options import EngineOptions
+from localctx.session import loaded_runs
 from localctx.session.ask import ask
 from localctx.session.cache import Cache
 from localctx.session.kept import Kept
@@ -174,6 +175,24 @@ def test_questions_that_follow_each_other_share_it(place: Place, opened: Opened)
         answer_of(list(ask([document], model, TWO_QUESTIONS[0], settings, held=held)))
         assert opened.open == 1
     assert opened.open == 0
+
+
+def test_many_questions_hold_few_files_open(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded_runs, "MAX_LOADS", 1)
+    file = place.write(LONG)
+    settings = place.settings(strategy="stream", kv="refresh=0")
+    questions = [f"code of gate {gate}?" for gate in range(1, 13)]
+    n_open, texts = [], []
+    with (
+        closing(Held(Kept(place.store, lambda text: None))) as held,
+        open_model(place.model, EngineOptions(n_threads=1)) as model,
+        open_document(file, cache_dir=None) as document,
+    ):
+        for question in [*questions, *questions, *questions]:
+            texts.append(answer_of(list(ask([document], model, question, settings, held=held))).text)
+            n_open.append(len(list(Path("/dev/fd").iterdir())))
+    assert texts[12:24] == texts[24:]
+    assert max(n_open[12:]) <= n_open[0] + 12
 
 
 def test_the_one_of_another_model_is_not_used(place: Place) -> None:
