@@ -55,7 +55,7 @@ class Settings:
     FILE[:SCALE],... · flash_attn: "auto", "on" or "off" · override_kv: metadata of the model file that is
     replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names · embedder:
     name or path of the model whose vectors find passages in other words than the question's, or "off" ·
-    reranker: name or path of a cross-encoder that judges the best passages again.
+    reranker: name or path of a cross-encoder that judges the best passages again, or "off".
     """
 
     model: str = DEFAULT_MODEL

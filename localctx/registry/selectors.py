@@ -53,10 +53,10 @@ def opened_embedder(settings: Settings) -> Iterator[EmbedderFile | str | None]:
 
 @contextmanager
 def opened_reranker(settings: Settings) -> Iterator[RerankerFile | None]:
-    """The cross-encoder that the settings name, loaded when it is needed, freed at the end; None without.
-    Raises what localctx.errors names for models.
+    """The cross-encoder that the settings name, loaded when it is needed, freed at the end; None without,
+    and with `off`. Raises what localctx.errors names for models.
     """
-    if settings.reranker is None:
+    if settings.reranker in (None, "off"):
         yield None
         return
     resolved = resolve(settings.reranker)

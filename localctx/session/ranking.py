@@ -49,7 +49,7 @@ def ranked_blocks(
         opened = vectors_of(run, question)
         if not isinstance(opened, str):
             vectors = opened
-        elif run.embedder is not None:
+        elif run.embedder is not None or "lexical" not in wanted:
             yield run.warn(f"passages are chosen by words alone: {opened}")
     keys = landmarks() if "landmarks" in wanted else None
     if isinstance(keys, str):

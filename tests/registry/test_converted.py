@@ -142,5 +142,6 @@ def test_a_named_one_must_be_there_and_of_its_kind(tmp_path: Path, tiny_model_pa
     with opened_reranker(Settings(reranker=str(path))) as file:
         assert file is not None
         assert len(file.open().scores("who ?", ["the mine", "the river"])) == 2
-    with opened_reranker(Settings()) as file:
-        assert file is None
+    for none in (Settings(), Settings(reranker="off")):
+        with opened_reranker(none) as file:
+            assert file is None

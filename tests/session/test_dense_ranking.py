@@ -193,6 +193,13 @@ def test_what_was_embedded_before_an_interrupt_is_kept(place: Place) -> None:
     assert 0 < vectors.is_there.sum() < later.n_blocks
 
 
+def test_switched_off_is_said_only_where_nothing_else_was_asked_for(place: Place) -> None:
+    place.embedder = None
+    said = {rank: place.ask(kv=f"rank={rank}").warnings for rank in ("fused", "dense")}
+    assert not [text for text in said["fused"] if "by words alone" in text]
+    assert [text for text in said["dense"] if "by words alone: no embedder was asked for" in text]
+
+
 def test_without_an_embedder_words_decide_and_it_is_said(place: Place) -> None:
     place.embedder = "all-minilm-l6-v2 is not installed (run: localctx models pull all-minilm-l6-v2)"
     answer = place.ask()
