@@ -85,7 +85,7 @@ def test_json_has_spans_to_cite(localctx: Run, words: list[str]) -> None:
         ([], "--budget"),
         (["--budget", "9", "-q", " "], "the question is empty"),
         (["--budget", "9", "--tail", "1.5"], "out of range"),
-        (["--budget", "9", "--lora", "x"], "not available yet"),
+        (["--budget", "9", "--lora", "x"], "No such option"),
     ],
 )
 def test_bad_usage(localctx: Run, words: list[str], file: Path, more: list[str], said: str) -> None:
@@ -116,6 +116,7 @@ def test_without_an_embedder_words_decide_and_a_warning_says_so(
     localctx: Run, words: list[str], file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LOCALCTX_MODELS_DIR", str(tmp_path))
+    monkeypatch.delenv("LOCALCTX_EMBEDDER", raising=False)
     asked = ["truncate", str(file), "--budget", "50", "-q", "What does the lighthouse burn?", *words]
     value = localctx(*asked, "--json").json
     assert "chosen by words alone" in value["warnings"][-1]

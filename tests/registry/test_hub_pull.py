@@ -375,7 +375,8 @@ def test_a_pull_ended_at_a_third_goes_on_from_there(
     assert json.loads(done.stdout)["path"] == str(target)
     assert f"going on at {n_kept / (n_bytes + 4):.0%}" in done.stderr
     assert hub.asked == [(name, n_kept)]
-    assert hub.n_sent == n_bytes + 4 - n_kept
+    n_left = n_bytes + 4 - n_kept
+    assert n_left <= hub.n_sent <= n_left + hub.piece_bytes  # one more may be under way to who was ended
     assert target.read_bytes() == content(name, n_bytes)
     assert parts_of(target) == []
     shutil.rmtree(folder)
