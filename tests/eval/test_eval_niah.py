@@ -59,7 +59,8 @@ def test_selectors_that_the_model_lacks_are_named(report: Report) -> None:
     for document in report.to_json()["documents"]:
         without = {"dense", "landmarks", "lexical+dense", "lexical+landmarks", "fused"}
         assert set(document["skipped"]) == without
-        assert document["skipped"]["dense"] == "dense: no embedder was asked for"
+        assert document["skipped"]["dense"].startswith("dense: ")
+        assert document["skipped"]["dense"].endswith("no embedder was asked for")
         assert "no retrieval heads" in document["skipped"]["landmarks"]
     assert any(line.startswith("no landmarks: ") for line in report.lines)
 
