@@ -18,6 +18,7 @@ from .options import ReaderGone
 from .terminal import (
     OutputFailed,
     discard_output,
+    flush_errors,
     flush_output,
     json_text,
     note,
@@ -78,6 +79,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     except OutputFailed as error:
         discard_output()
         status = _tell(error.kind, error.message, error.hint, error.exit_code, as_json=False)
+    flush_errors()
     sys.exit(status)
 
 

@@ -18,6 +18,7 @@ from localctx.errors import LocalctxError
 __all__ = [
     "OutputFailed",
     "discard_output",
+    "flush_errors",
     "flush_output",
     "json_text",
     "note",
@@ -105,8 +106,22 @@ def flush_output() -> None:
 
 def discard_output() -> None:
     """Let standard output lead nowhere, since Python would complain again when it flushes at exit."""
+    _discard(sys.stdout)
+
+
+def flush_errors() -> None:
+    """Write what standard error still holds back. Where it cannot be written it leads nowhere from now on, so
+    that Python's exit code for that does not hide the program's.
+    """
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
     descriptor = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, stream.fileno())
     os.close(descriptor)
 
 

@@ -158,7 +158,7 @@ def test_an_overview_is_shown_once_and_of_its_highest_level(capsys: pytest.Captu
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
-    program = f"'{sys.executable}' -c 'from localctx.cli.main import run; run()'"
+    program = f"env -u PYTHONUNBUFFERED '{sys.executable}' -c 'from localctx.cli.main import run; run()'"
     return subprocess.run(
         line.replace("localctx", program), shell=True, capture_output=True, text=True, check=False,
         executable="/bin/bash",
