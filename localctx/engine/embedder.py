@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.engine.encoder import N_BATCH, N_SEQUENCES, Encoder
+from localctx.engine.encoder import Encoder, Piece, steps
 from localctx.engine.gguf import GGUFHeader, display, fingerprint, open_embedding_model
 from localctx.engine.options import EngineOptions
 from localctx.values import Progress
@@ -33,14 +34,6 @@ class Embedded:
 
     vector: NDArray[np.float32]
     tokens: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A part of a text that the model can see at once, between its special tokens."""
-
-    text: int
-    tokens: tuple[int, ...]
 
 
 def open_embedder(path: Path, options: EngineOptions | None = None) -> Embedder:
@@ -72,7 +65,7 @@ class Embedder:
         waiting = [list(self._pieces(number, text)) for number, text in enumerate(texts)]
         parts: dict[int, list[NDArray[np.float32]]] = {number: [] for number in range(len(texts))}
         n_done = 0
-        for step in _steps(waiting):
+        for step in steps(chain.from_iterable(waiting)):
             for piece, rows in zip(step, self._rows(step), strict=True):
                 parts[piece.text].append(rows)
                 if len(parts[piece.text]) == len(waiting[piece.text]):
@@ -104,7 +97,7 @@ class Embedder:
 
     # --- inside ---------------------------------------------------------------------------------------
 
-    def _pieces(self, number: int, text: str) -> Iterator[_Piece]:
+    def _pieces(self, number: int, text: str) -> Iterator[Piece]:
         """The text's tokens, as many at a time as the model can see; one piece of an empty text."""
         encoder = self._encoder
         tokens = encoder.encode(text)
@@ -112,9 +105,9 @@ class Embedder:
         n_pieces = max(1, -(-len(tokens) // room))
         for place in range(n_pieces):  # of like length: a last piece of two words would say nothing
             part = tokens[place * len(tokens) // n_pieces : (place + 1) * len(tokens) // n_pieces]
-            yield _Piece(number, (*encoder.opening, *part, *encoder.closing))
+            yield Piece(number, (*encoder.opening, *part, *encoder.closing))
 
-    def _rows(self, step: Sequence[_Piece]) -> list[NDArray[np.float32]]:
+    def _rows(self, step: Sequence[Piece]) -> list[NDArray[np.float32]]:
         """The vectors of each piece's tokens, special ones among them."""
         rows = self._encoder.rows([piece.tokens for piece in step])
         return np.split(rows, np.cumsum([len(piece.tokens) for piece in step])[:-1])
@@ -134,20 +127,6 @@ class Embedder:
         if self._pooling == LAST:
             return _unit(rows[-1])
         return _unit(rows.mean(axis=0))
-
-
-def _steps(waiting: Sequence[Sequence[_Piece]]) -> Iterator[list[_Piece]]:
-    """The pieces in steps of at most N_BATCH tokens and N_SEQUENCES pieces, in order."""
-    step: list[_Piece] = []
-    n_tokens = 0
-    for piece in (piece for pieces in waiting for piece in pieces):
-        if step and (n_tokens + len(piece.tokens) > N_BATCH or len(step) == N_SEQUENCES):
-            yield step
-            step, n_tokens = [], 0
-        step.append(piece)
-        n_tokens += len(piece.tokens)
-    if step:
-        yield step
 
 
 def _unit(values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -6,14 +6,14 @@ documents and no other scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from localctx.engine.encoder import N_BATCH, N_SEQUENCES, Encoder
+from localctx.engine.encoder import Encoder, Piece, steps
 from localctx.engine.gguf import GGUFHeader, display, open_reranking_model
 from localctx.engine.options import EngineOptions
 
@@ -71,17 +71,17 @@ class Reranker:
         n_special = len(encoder.opening) + 2 * len(encoder.closing) + len(encoder.separator)
         room = encoder.n_ctx - n_special
         asked = encoder.encode(question)[-(room - min(LEAST_PASSAGE_TOKENS, room // 2)) :]
-        parts: list[tuple[int, tuple[int, ...]]] = []
+        pieces: list[Piece] = []
         for number, passage in enumerate(passages):
             tokens, n = encoder.encode(passage), room - len(asked)
             for start in range(0, max(1, len(tokens)), n):
                 part = (*encoder.opening, *asked, *encoder.closing, *encoder.separator)
-                parts.append((number, (*part, *tokens[start : start + n], *encoder.closing)))
+                pieces.append(Piece(number, (*part, *tokens[start : start + n], *encoder.closing)))
         best = np.full(len(passages), -np.inf)
-        for step in _steps(parts):
-            values = encoder.first_values([tokens for _, tokens in step])
-            for (number, _), value in zip(step, values, strict=True):
-                best[number] = max(best[number], value)
+        for step in steps(pieces):
+            values = encoder.first_values([piece.tokens for piece in step])
+            for piece, value in zip(step, values, strict=True):
+                best[piece.text] = max(best[piece.text], value)
         return [float(value) for value in 1 / (1 + np.exp(-np.clip(best, -60, 60)))]
 
     def close(self) -> None:
@@ -93,17 +93,3 @@ class Reranker:
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
-
-
-def _steps(parts: Sequence[tuple[int, tuple[int, ...]]]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
-    """The parts in steps of at most N_BATCH tokens and N_SEQUENCES sequences."""
-    step: list[tuple[int, tuple[int, ...]]] = []
-    n_tokens = 0
-    for part in parts:
-        if step and (n_tokens + len(part[1]) > N_BATCH or len(step) == N_SEQUENCES):
-            yield step
-            step, n_tokens = [], 0
-        step.append(part)
-        n_tokens += len(part[1])
-    if step:
-        yield step

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from engine.tiny_bert import N_CTX, N_DIM, WORDS, token_rows, write_tiny_bert, written
 
-from localctx.engine.embedder import N_BATCH, Embedder, EmbedderFile, open_embedder
+from localctx.engine.embedder import Embedder, EmbedderFile, open_embedder
+from localctx.engine.encoder import N_BATCH
 from localctx.errors import LocalctxError, ModelError
 
 REFERENCE = (-0.0142, 0.0295, 0.0038)
