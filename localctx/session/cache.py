@@ -59,6 +59,10 @@ EXACT_F16_BYTES = 1 << 30
 class KVModel(Model, Protocol):
     """A model of which KV can be taken out and put back, or that says why not."""
 
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether a device of its own computes it, on which a step takes its time whatever is in it."""
+
     def kv_refusal(self) -> str | None:
         """Why its KV cannot be cut and put together, in words that follow its name; None when it can."""
 

@@ -29,7 +29,8 @@ class Placed:
     n_tokens: of prefix and passages, evaluated or not · n_read: tokens of each document whose KV is at hand ·
     arrange(context): what stands where; asked when the context is open, since what can be afforded depends on
     its speed; None when it was cancelled · find_run: the runs of what is restored · refreshed: what was
-    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end.
+    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end · n_between:
+    tokens of header lines, which a device that evaluates them at once needs room for twice.
     """
 
     passages: tuple[Passage, ...]
@@ -39,6 +40,7 @@ class Placed:
     find_run: RunOf
     refreshed: Refreshed | None = None
     is_cancelled: bool = False
+    n_between: int = 0
 
 
 def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
@@ -56,7 +58,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
     run = cache.run
     if placed.is_cancelled:
         return CANCELLED
-    with cache.context(n_ctx) as context:
+    n_twice = placed.n_between if cache.model.is_offloaded else 0
+    with cache.context(max(n_ctx, min(n_ctx + n_twice, run.stored_limit))) as context:
         with timed(run.timings, "prefill_ms"):
             run.n_evaluated += ensure_prefix(cache, context)
         if not cache.has_prefix:
