@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from localctx.engine.memory import format_bytes
 
-__all__ = ["Device", "backends", "build_facts", "devices"]
+__all__ = ["Device", "backends", "build_facts", "devices", "load_backends", "usable_gpus"]
 
 _KINDS = ("cpu", "gpu", "igpu", "accelerator", "meta")  # enum ggml_backend_dev_type
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One compute device; memory in bytes (0 where the backend does not say)."""
+    """One compute device; memory in bytes (0 where the backend does not say). buffer_type: address of the
+    kind of memory that its tensors lie in.
+    """
 
     name: str
     description: str
     kind: str
     free_bytes: int
     total_bytes: int
+    buffer_type: int = 0
 
     @property
     def is_gpu(self) -> bool:
@@ -47,14 +53,33 @@ def devices(libggml: Any) -> list[Device]:
     kind = _function(libggml, "ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)
     size = ctypes.POINTER(ctypes.c_size_t)
     memory = _function(libggml, "ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
+    buffers = _function(libggml, "ggml_backend_dev_buffer_type", ctypes.c_void_p, ctypes.c_void_p)
     found = []
     for index in range(_function(libggml, "ggml_backend_dev_count", ctypes.c_size_t)()):
         device, free, total = get(index), ctypes.c_size_t(), ctypes.c_size_t()
         memory(device, ctypes.byref(free), ctypes.byref(total))
         number = kind(device)
         named = _KINDS[number] if 0 <= number < len(_KINDS) else "unknown"
-        found.append(Device(_text(name(device)), _text(description(device)), named, free.value, total.value))
+        told, buffer_type = (_text(name(device)), _text(description(device))), buffers(device) or 0
+        found.append(Device(*told, named, free.value, total.value, buffer_type))
     return found
+
+
+def usable_gpus(found: Sequence[Device]) -> list[Device]:
+    """The GPUs that llama.cpp puts layers on, in its order: integrated ones only without others."""
+    return [device for device in found if device.kind == "gpu"] or [
+        device for device in found if device.kind == "igpu"
+    ]
+
+
+def load_backends(libggml: Any, folder: Path) -> None:
+    """Load the backends of a build that keeps them apart (GGML_BACKEND_DL), from that folder and no other.
+
+    llama.cpp would otherwise look for them in the current folder too.
+    """
+    if _function(libggml, "ggml_backend_reg_count", ctypes.c_size_t)() == 0:
+        load = _function(libggml, "ggml_backend_load_all_from_path", None, ctypes.c_char_p)
+        load(os.fsencode(folder.resolve()))
 
 
 def backends(libggml: Any) -> list[str]:
