@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from localctx.engine.chat import Chat
-from localctx.engine.devices import Device, build_facts, devices, load_backends
+from localctx.engine.copying import CopySpeed, copy_speed
+from localctx.engine.devices import Device, build_facts, devices, load_backends, usable_gpus
 from localctx.engine.gguf import GGUFHeader, chat_template, missing_template
 from localctx.engine.gguf import open_model as open_header
 from localctx.engine.host_buffers import HostBuffers
@@ -51,7 +52,7 @@ import llama_cpp
 import llama_cpp.llama_cpp as lib
 from llama_cpp._ggml import libggml
 
-__all__ = ["LlamaModel", "build_info", "find_devices", "library", "open_model"]
+__all__ = ["LlamaModel", "build_info", "device_copy_speed", "find_devices", "library", "open_model"]
 
 
 @cache
@@ -69,6 +70,12 @@ def find_devices() -> list[Device]:
     """The devices that this build can compute on."""
     library()
     return devices(libggml)
+
+
+def device_copy_speed(gpu: int) -> CopySpeed:
+    """How fast bytes get to the GPU of that number and back. Raises ModelError."""
+    library()
+    return copy_speed(libggml, usable_gpus(devices(libggml))[gpu])
 
 
 def build_info() -> dict[str, object]:
