@@ -1,4 +1,7 @@
-"""The compute devices that ggml sees, and which backends it was built with. Is handed libggml."""
+"""The compute devices that ggml sees, and which backends it was built with. Is handed libggml.
+
+libggml: a library whose functions are those that llama.cpp itself calls: a second ggml knows other devices.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,6 @@ os.environ.setdefault("GOMP_SPINCOUNT", str(spin_count(os.getloadavg()[0], os.cp
 
 import llama_cpp
 import llama_cpp.llama_cpp as lib
-from llama_cpp._ggml import libggml
 
 __all__ = ["LlamaModel", "build_info", "device_copy_speed", "find_devices", "library", "open_model"]
 
@@ -63,6 +62,7 @@ def library() -> Any:
 
 
 silence(lib)  # importing llama_cpp installs a Python callback
+libggml: Any = lib._lib  # finds ggml's functions where libllama does; llama_cpp._ggml loads a second ggml
 load_backends(libggml, Path(lib._base_path))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from llama_cpp._ggml import libggml
 
 from localctx.engine.copying import copy_speed
-from localctx.engine.llama import find_devices
+from localctx.engine.llama import find_devices, libggml
 from localctx.errors import ModelError
 
 

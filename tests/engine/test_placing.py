@@ -5,12 +5,17 @@ No GPU is needed: devices are made up for what is decided here, and llama.cpp it
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from localctx.engine import llama
-from localctx.engine.devices import Device, usable_gpus
+from localctx.engine.devices import Device, load_backends, usable_gpus
 from localctx.engine.estimate import ContextSettings, estimate
 from localctx.engine.gguf import GGUFHeader
 from localctx.engine.gguf import open_model as open_header
@@ -248,3 +253,38 @@ def test_too_little_memory_on_the_one_gpu_is_told(
 
 def test_devices_tell_where_their_tensors_lie() -> None:
     assert all(device.buffer_type for device in find_devices())
+
+
+def test_devices_are_those_of_the_ggml_that_llama_cpp_uses() -> None:
+    code = (
+        "import ctypes\n"
+        "from localctx.engine import llama\n"
+        "ours, theirs = (ctypes.cast(one.ggml_backend_reg_count, ctypes.c_void_p).value\n"
+        "                for one in (llama.libggml, llama.lib._lib))\n"
+        "assert ours == theirs\n"
+        "assert sum('libggml.so' in line and 'r-xp' in line for line in open('/proc/self/maps')) == 1\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_backends_that_are_kept_apart_are_loaded_from_one_folder() -> None:
+    asked: list[bytes] = []
+
+    for n_backends in (0, 1):
+        ggml = SimpleNamespace(
+            ggml_backend_reg_count=Typed(lambda n=n_backends: n),
+            ggml_backend_load_all_from_path=Typed(asked.append),
+        )
+        load_backends(ggml, Path("relative"))
+    assert asked == [os.fsencode(Path("relative").resolve())]
+
+
+class Typed:
+    """A function that may be given types, as those of ctypes."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: object) -> object:
+        return self._function(*arguments)
