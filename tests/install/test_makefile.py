@@ -71,6 +71,34 @@ def test_llama_cpp_is_installed_before_the_package_that_needs_it(tmp_path: Path)
     assert str(tmp_path / "w") in lines[llama]
 
 
+def test_every_way_of_building_reaches_the_builder(tmp_path: Path) -> None:
+    for gpu in ("cpu", "cuda", "hip", "vulkan", "metal"):
+        result = make("-n", "install", f"GPU={gpu}", "CPU=all", f"PREFIX={tmp_path / 'venv'}")
+        assert result.returncode == 0, result.stderr
+        (line,) = (line for line in result.stdout.splitlines() if "llama_wheel.py install" in line)
+        assert f"--gpu {gpu} --cpu all" in line
+
+
+def test_models_can_come_from_a_file_or_later(tmp_path: Path) -> None:
+    prefix = f"PREFIX={tmp_path / 'venv'}"
+    off = make("-n", "install", "MODEL=off", prefix)
+    assert off.returncode == 0, off.stderr
+    assert "models pull smollm2-135m" not in off.stdout.replace("later: localctx models pull", "")
+    given = make("-n", "install", f"MODEL={tmp_path / 'm.gguf'}", "LITE=1", prefix).stdout
+    assert given.index(f'cp "{tmp_path / "m.gguf"}"') < given.index("models pull smollm2-135m")
+    assert "models pull all-minilm-l6-v2" not in given
+    assert "cp " not in make("-n", "install", prefix).stdout
+
+
+def test_the_page_of_gpu_builds_says_what_was_not_run() -> None:
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `")}
+    for backend in ("hip", "vulkan", "metal"):
+        assert "**not built here, not run" in rows[backend]
+    assert "ROCm 6.1 or newer" in rows["hip"]
+    assert "HIPCXX=" in rows["hip"]
+
+
 @pytest.mark.parametrize("goal", ["demo", "test"])
 def test_the_two_commands_do_all_the_set_up(goal: str, tmp_path: Path) -> None:
     result = make("-n", goal, f"PREFIX={tmp_path / 'venv'}")
