@@ -45,8 +45,8 @@ NEEDS = {
     "vulkan": "Vulkan headers, loader and glslc",
     "metal": "macOS with Xcode's tools",
 }
-# CPU=all: a CPU backend for each generation of x86-64 (or Arm), chosen when the library is loaded. The one with
-# AMX stays out of the wheel: it is chosen by what the CPU advertises, and virtual machines may mask it.
+# CPU=all: a CPU backend for each generation of x86-64 (or Arm), chosen when the library is loaded. The one
+# with AMX stays out of the wheel: it is chosen by what the CPU advertises, and virtual machines may mask it.
 VARIANTS = "-DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DCMAKE_INSTALL_BINDIR=llama_cpp/lib"
 WITHOUT_AMX = "**/libggml-cpu-sapphirerapids*"
 # GGML_NATIVE=OFF turns SSE 4.2, AVX, AVX2, BMI2, FMA and F16C on; an x86-64 CPU without AVX2 needs them off.
