@@ -68,7 +68,8 @@ check:
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "localctx needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=python3.11" >&2; \
 	    exit 1; }; \
-	  $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing venv"; \
+	  $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	    || missing="$$missing venv"; \
 	  $(PYTHON) -c 'import os, sysconfig as s, sys; sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))' \
 	    || missing="$$missing Python.h"; \
 	fi; \

@@ -59,6 +59,22 @@ def test_an_old_python_is_named(tmp_path: Path) -> None:
     assert "3.9.2" in result.stderr
 
 
+def test_an_environment_that_is_there_needs_no_venv(tmp_path: Path) -> None:
+    without_venv = tmp_path / "python3"
+    without_venv.write_text(
+        f'#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"\n'
+    )
+    without_venv.chmod(0o755)
+    result = make("check", f"PYTHON={without_venv}", f"PREFIX={tmp_path / 'env'}")
+    assert "missing: venv" in result.stderr
+    there = tmp_path / "env" / "bin"
+    there.mkdir(parents=True)
+    (there / "python").write_text("#!/bin/sh\nexit 0\n")
+    (there / "python").chmod(0o755)
+    result = make("check", f"PYTHON={without_venv}", f"PREFIX={tmp_path / 'env'}")
+    assert "venv" not in result.stderr
+
+
 def test_llama_cpp_is_installed_before_the_package_that_needs_it(tmp_path: Path) -> None:
     result = make("-n", "install", "GPU=cuda", f"PREFIX={tmp_path / 'venv'}", f"WHEEL_DIR={tmp_path / 'w'}")
     assert result.returncode == 0, result.stderr
