@@ -40,6 +40,11 @@ class OpenContext:
             self._model = cache.model
         return self._context
 
+    def cancel(self) -> None:
+        """Stop what it is at soon; from any thread."""
+        if (context := self._context) is not None:
+            context.cancel()
+
     def close(self) -> None:
         """Free it; again is harmless."""
         self._context = self._model = None
