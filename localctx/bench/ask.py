@@ -254,6 +254,7 @@ class _Asker:
 
     @contextmanager
     def _cache(self, run: Run, question: str, held: Held) -> Iterator[QuestionCache]:
+        held.kept.begin_question()
         with opened_cache(run, question_task(question), held.kept) as found:
             if isinstance(found, str):
                 raise NotComposable(found, "take another --model")

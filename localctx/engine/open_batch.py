@@ -93,6 +93,11 @@ class OpenBatch:
         return self._scheduler.is_idle
 
     @property
+    def n_waiting(self) -> int:
+        """See kv.Batch."""
+        return self._scheduler.n_waiting
+
+    @property
     def is_hungry(self) -> bool:
         """See kv.Batch."""
         scheduler = self._scheduler

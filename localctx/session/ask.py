@@ -61,6 +61,8 @@ def ask(
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
     check_question(question, settings)
+    if held is not None:
+        held.kept.begin_question()
     run = start(documents, model, settings, listen)
     run.blocks = None if blocks is None else tuple(blocks)
     run.embedder, run.reranker = embedder, reranker
@@ -191,9 +193,7 @@ def _decode(
     kept: Kept | None,
     decoding: Decoding | None,
 ) -> Generator[Event, None, tuple[Decoded, int]]:
-    """The answer, and the cells of the context that it was decoded in: one of its own where all goes on from
-    a state that is kept whole.
-    """
+    """The answer, and the cells of its context: one of its own where it goes on from a state kept whole."""
     if not isinstance(prepared.source, Request):
         shared, placed = prepared.source
         if decoding is not None:

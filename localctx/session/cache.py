@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from localctx import _native
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable, UsageError
 from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
@@ -216,7 +215,7 @@ class Cache:
 
     def known_rate(self, kind: RateKind = "prompt") -> float | None:
         """What rate() says without a context; None where it needs one."""
-        return self.kept.rate(self.model.info.fingerprint, self._machine(kind))
+        return self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
 
     def rate(self, context: KVContext, kind: RateKind = "prompt") -> float:
         """Tokens a second of this model here, as measured before, else by evaluating a few.
@@ -231,13 +230,13 @@ class Cache:
         n_timed = context.place(tokens, ())
         rate = n_timed / max(time.perf_counter() - started, 1e-9)
         self.run.n_evaluated += n_evaluated + n_timed
-        self.kept.note_rate(self.model.info.fingerprint, self._machine("prompt"), rate)
+        self.kept.speeds.note(self.model.info.fingerprint, self._machine("prompt"), rate)
         return rate
 
     def note_rate(self, n_tokens: int, seconds: float, kind: RateKind = "prompt") -> None:
         """Remember a speed that was just seen, if over enough tokens."""
         if n_tokens >= PROBE_TOKENS and seconds > 0:
-            self.kept.note_rate(self.model.info.fingerprint, self._machine(kind), n_tokens / seconds)
+            self.kept.speeds.note(self.model.info.fingerprint, self._machine(kind), n_tokens / seconds)
 
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
@@ -282,19 +281,19 @@ def run_finder(cache: Cache, streams: Sequence[Sequence[TokenStream]]) -> RunOf:
     prefix = cache.prefix_stream()
 
     def find(document: int | None, token: int) -> tuple[KVSource, int]:
-        _, run, row = run_at(cache, (prefix,) if document is None else streams[document], token)
-        return run, row
+        _, source, row = run_at(cache, (prefix,) if document is None else streams[document], token)
+        return source, row
 
     return find
 
 
-def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, _native.Run, int]:
-    """(id, run, row) of a document's token, from the first of its streams whose run is loaded. Raises
-    LookupError.
+def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, KVSource, int]:
+    """(id, run, row) of a document's token, from the first of its streams whose run is loaded or is being
+    read. Raises LookupError.
     """
     for stream in streams:
         number = stream.run_at(token)
-        run = cache.kept.run(stream.ids[number])
-        if run is not None:
-            return stream.ids[number], run, token - stream.spans[number][0]
+        source = cache.kept.source(stream.ids[number])
+        if source is not None:
+            return stream.ids[number], source, token - stream.spans[number][0]
     raise LookupError(f"the run of token {token} is not loaded")

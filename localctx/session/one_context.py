@@ -95,7 +95,6 @@ def sharing_one_context(cache: Cache, held: Held | None = None) -> Iterator[Ques
     open_one = OpenContext() if held is None else held.context
     least_n_ctx = 0
     if held is not None:
-        held.kept.begin_question()
         least_n_ctx = largest_answer_n_ctx(cache)
     same = {part.name: getattr(cache, part.name) for part in fields(Cache)}
     shared = QuestionCache(**same, open=open_one, least_n_ctx=least_n_ctx)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out, n_sweeps_of
-from localctx.kv import KVContext, KVPart
+from localctx.kv import KVContext, KVPart, RunLost
 from localctx.session.cache import Cache, run_finder
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Progress
@@ -67,11 +67,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
             return CANCELLED
         if placed.prefill is not None and not placed.prefill(context):
             return CANCELLED
-        with timed(run.timings, "assemble_ms"):
-            layout = placed.arrange(context)
-            n_sweeps = n_sweeps_of(context, layout)
-            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
-        if not _fill(cache, context, layout, run_finder(cache, placed.streams), fresh):
+        layout = _filled(cache, context, placed)
+        if layout is None:
             return CANCELLED
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
@@ -82,6 +79,22 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
         if placed.refreshed is not None:
             placed.refreshed.keep(context)
         return decoded
+
+
+def _filled(cache: Cache, context: KVContext, placed: Placed) -> Layout | None:
+    """The layout that the context is filled with; None when it was cancelled. What was being read and does
+    not come is arranged for again, as absent: that is known of all runs then.
+    """
+    while True:
+        with timed(cache.run.timings, "assemble_ms"):
+            layout = placed.arrange(context)
+            n_sweeps = n_sweeps_of(context, layout)
+            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
+        try:
+            find_run = run_finder(cache, placed.streams)
+            return layout if _fill(cache, context, layout, find_run, fresh) else None
+        except RunLost:
+            cache.kept.wait()
 
 
 def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fresh: Sequence[KVPart]) -> bool:
@@ -96,7 +109,9 @@ def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fre
         fresh,
         lambda done, total: run.listen(Progress("prefill", done, total, "tokens")),
     )
-    seconds = time.perf_counter() - started
+    waited = context.restore_times.wait_s
+    seconds = time.perf_counter() - started - waited
+    run.timings.read_ms += waited * 1000
     run.timings.compose_ms += context.restore_times.compose_s * 1000
     run.timings.upload_ms += context.restore_times.upload_s * 1000
     if n_evaluated != layout.n_evaluated - sum(part.n_tokens for part in fresh):

@@ -159,8 +159,8 @@ class Refreshed:
             run_id, run, row = run_at(self.cache, self.streams[document], at)
             n_tokens = min(end - at, run.n_tokens - row)
             position = stretch.position + at - stretch.first
-            source = f"{run_id.hex()} {run.codec} {run.head_group} {run.max_error} {run.n_outliers}"
-            chain.add_restored(layout.tokens[position : position + n_tokens], source.encode(), row)
+            source = run_id.hex().encode() + b" " + self.cache.kept.encoding_of(run_id)
+            chain.add_restored(layout.tokens[position : position + n_tokens], source, row)
             at += n_tokens
 
 

@@ -72,6 +72,8 @@ class Seat:
         if not _complete(cache, placed, need.n_tokens):
             return CANCELLED
         yield from self.seats.open_for(run, need, with_kv=True)
+        with timed(run.timings, "read_ms"):
+            cache.kept.wait()  # while the next question is made ready, nothing is read for this one
         with timed(run.timings, "assemble_ms"):
             layout = placed.arrange(self._kv_context)
             fresh = placed.refreshed.restore(layout) if placed.refreshed is not None else []
@@ -153,6 +155,6 @@ def _made_of(cache: Cache, placed: Placed, layout: Layout) -> bytes:
         at, end = stretch.first, stretch.first + stretch.n_tokens
         while stretch.document is not None and at < end:
             run_id, run, row = run_at(cache, placed.streams[stretch.document], at)
-            hasher.update(run_id + f"{run.codec}\n".encode())
+            hasher.update(run_id + cache.kept.encoding_of(run_id))
             at += run.n_tokens - row
     return hasher.digest()

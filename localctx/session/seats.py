@@ -71,6 +71,11 @@ class Seats:
         return self.batch is None or self.batch.is_hungry
 
     @property
+    def n_waiting(self) -> int:
+        """Requests that were made ready and have no place yet."""
+        return 0 if self.batch is None else self.batch.n_waiting
+
+    @property
     def is_busy(self) -> bool:
         """Whether the model has something to do."""
         return self.batch is not None and not self.batch.is_idle

@@ -195,6 +195,8 @@ class SideBySide:
         if self._preparing is None and self._queue and self._seats.is_hungry:
             question = self._queue.popleft()
             question.steps = self._steps(question)
+            if self._held is not None and not self._seats.n_waiting:  # no runs are wanted still
+                self._held.kept.begin_question()
             self._open[question.ticket] = self._preparing = question
         if self._preparing is not None:
             question = self._preparing

@@ -211,7 +211,7 @@ def _absent(cache: Cache, supplied: Supply, passages: Sequence[Passage]) -> list
         at = passage.first_token
         while at < end:
             stop = min(end, _end_of_run(streams, at))
-            if all(cache.kept.run(stream.ids[stream.run_at(at)]) is None for stream in streams):
+            if all(cache.kept.source(stream.ids[stream.run_at(at)]) is None for stream in streams):
                 found.append((passage.document, at, stop))
             at = stop
     return found
