@@ -30,6 +30,7 @@ __all__ = [
     "ModelOptions",
     "OutputOptions",
     "Pages",
+    "ParallelOptions",
     "QuietOptions",
     "ReadOptions",
     "ReaderGone",
@@ -184,11 +185,20 @@ class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ParallelOptions(RunOptions):
+    """Options of a command that has the model answer several requests."""
+
+    parallel: Annotated[
+        int | None,
+        _option("--parallel", "-np", metavar="N", help="Answers written side by side (default 4)."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
 
     backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
-    parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
     schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:
