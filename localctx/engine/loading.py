@@ -29,12 +29,17 @@ def load_file(
     show: Callable[[LoadLog], None],
     *,
     vocab_only: bool,
+    allocates: bool = True,
 ) -> int:
-    """llama.cpp's model; what it said while loading is shown. Raises ModelError with its own reason,
+    """llama.cpp's model; what it said while loading is shown. Without `allocates` nothing is read into memory
+    but the vocabulary: contexts of it are only counted (no_alloc.py). Raises ModelError with its own reason,
     UsageError for an override that it never looked at.
     """
     parameters = lib.llama_model_default_params()
     parameters.vocab_only = vocab_only
+    if not allocates:
+        parameters.no_alloc = True
+        parameters.load_mode = lib.LLAMA_LOAD_MODE_NONE  # with any other the process is ended
     parameters.n_gpu_layers = 0 if vocab_only else n_gpu_layers(lib, options)
     overrides = parse_overrides(options.overrides)
     passed = [override for override in overrides if override.key != _NO_SPACE.key]
