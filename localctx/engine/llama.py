@@ -95,13 +95,13 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
 
 
 class LlamaModel:
-    """A values.Model. `vocab` serves as long as the model is open."""
+    """A values.Model. `vocab` serves as long as the model is open · header: of its file, overrides in it."""
 
     def __init__(self, header: GGUFHeader, options: EngineOptions) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
         facts = with_adapters(model_facts(header), header, options.adapters)
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
-        self._header = header
+        self.header = header
         self._options = options
         template = options.template or chat_template(header)
         self._chat = Chat(template, missing_template(header), options.template_variables)
@@ -126,7 +126,7 @@ class LlamaModel:
             self.vocab.shown_controls = self.vocab.control_ids.intersection(self.vocab.encode_special(tags))
 
     def _load(self, vocab_only: bool) -> int:
-        return load_file(lib, self._header, self._options, self.show, vocab_only=vocab_only)
+        return load_file(lib, self.header, self._options, self.show, vocab_only=vocab_only)
 
     def show(self, log: LoadLog) -> None:
         """Hand llama.cpp's lines to options.on_log."""
@@ -154,15 +154,15 @@ class LlamaModel:
         self._check_open()
         if wanted is None:
             settings = self._context_settings(ContextSizes(0, n_seq))
-            longest = longest_context(self._header, self._options.rope) or CELL_STEP
-            wanted = largest_n_ctx(self._header, available(), settings, longest) or min(CELL_STEP, longest)
+            longest = longest_context(self.header, self._options.rope) or CELL_STEP
+            wanted = largest_n_ctx(self.header, available(), settings, longest) or min(CELL_STEP, longest)
         self._check_size(wanted, n_seq)
         self._require_memory(ContextSizes(wanted, n_seq))
         return wanted
 
     def _check_size(self, n_ctx: int, n_seq: int) -> None:
         options = self._options
-        check_context_size(self.info, n_ctx, n_seq, reach(self._header, options.rope), force=options.force)
+        check_context_size(self.info, n_ctx, n_seq, reach(self.header, options.rope), force=options.force)
 
     def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaContext:
         """`n_outputs`: rows of logits of one step, for score(). Raises UsageError beyond the trained length,
@@ -216,7 +216,7 @@ class LlamaModel:
 
     def rope_for(self, n_ctx: int) -> PassedRope:
         """See new_context.ModelHandle."""
-        return passed_rope(self._header, self._options.rope, n_ctx)
+        return passed_rope(self.header, self._options.rope, n_ctx)
 
     def _context_settings(self, sizes: ContextSizes) -> ContextSettings:
         options, n_layers = self._options, n_gpu_layers(lib, self._options)
@@ -233,11 +233,11 @@ class LlamaModel:
         if self._options.force:
             return ()
         settings = self._context_settings(sizes)
-        free, needed = available(), estimate(self._header, sizes.n_ctx, settings)
+        free, needed = available(), estimate(self.header, sizes.n_ctx, settings)
         gpu_free = sum(device.free_bytes for device in find_devices() if device.is_gpu)
         if self._weights is None:
             require_gpu(needed, gpu_free, self.info.name)
-        return require(needed, free, self.info.name, largest_n_ctx(self._header, free, settings))
+        return require(needed, free, self.info.name, largest_n_ctx(self.header, free, settings))
 
     @property
     def weights(self) -> int:
@@ -270,7 +270,7 @@ class LlamaModel:
     @property
     def can_reuse(self) -> bool:
         """Whether cached tokens can be cut at any position and shared."""
-        return kv_shape(self._header).is_plain
+        return kv_shape(self.header).is_plain
 
     def forget(self, context: LlamaContext) -> None:
         """A context was closed."""

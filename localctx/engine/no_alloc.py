@@ -95,23 +95,20 @@ def _measure(wanted: Wanted) -> list[Measured]:
     """Each context, in one simulated model."""
     if not wanted.contexts:
         return []
-    from localctx.engine.gguf import open_model as open_header
     from localctx.engine.llama import find_devices, library, open_model
     from localctx.engine.load_options import check_options
     from localctx.engine.loading import load_file
-    from localctx.engine.overrides import overridden, parse_overrides
     from localctx.engine.simulated import SimulatedModel
 
-    lib, path = library(), Path(wanted.path)
-    header = overridden(open_header(path), parse_overrides(wanted.overrides))
-    with open_model(path, _options(wanted)) as model:
-        weights = load_file(lib, header, model.options, model.show, vocab_only=False, allocates=False)
+    lib = library()
+    with open_model(Path(wanted.path), _options(wanted)) as model:
+        weights = load_file(lib, model.header, model.options, model.show, vocab_only=False, allocates=False)
         found = []
         try:
             for context in wanted.contexts:
                 options = _options(wanted, context)
                 try:
-                    check_options(lib, header, options, find_devices)
+                    check_options(lib, model.header, options, find_devices)
                     log = SimulatedModel(model, options, weights).try_context(lib, context)
                 except LocalctxError as error:
                     found.append(Measured(error=error.message))

@@ -77,14 +77,14 @@ def keep(root: Path | None, new: Calibration) -> None:
     folder = root or default_root()
     rows = kept(folder)
     older = next((row for row in rows if _key(row) == _key(new)), None)
-    if older is not None:
-        rows.remove(older)
-        new = replace(
-            new,
-            prefill=_merged(older.prefill, new.prefill),
-            stream=_merged(older.stream, new.stream),
-            decode=_merged(older.decode, new.decode),
-        )
+    rows = [row for row in rows if row is not older]
+    before = older or replace(new, prefill=(), stream=(), decode=())
+    new = replace(
+        new,
+        prefill=_merged(before.prefill, new.prefill),
+        stream=_merged(before.stream, new.stream),
+        decode=_merged(before.decode, new.decode),
+    )
     value = {"schema": SCHEMA, "calibrations": [asdict(row) for row in (*rows, new)]}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

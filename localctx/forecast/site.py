@@ -8,12 +8,10 @@ from pathlib import Path
 
 from localctx.engine.estimate import ContextSettings
 from localctx.engine.gguf import GGUFHeader
-from localctx.engine.gguf import open_model as open_header
 from localctx.engine.limits import usable_cpus
 from localctx.engine.llama import LlamaModel
 from localctx.engine.model_facts import n_layer
 from localctx.engine.no_alloc import Wanted, WantedContext
-from localctx.engine.overrides import overridden, parse_overrides
 from localctx.forecast.buffers import Counted, count
 from localctx.forecast.calibration import kept
 from localctx.forecast.fitting import Fitting
@@ -71,7 +69,7 @@ def site_of(model: LlamaModel, path: Path, settings: Settings, sizes: Sizes, n_s
 
     Raises UsageError for sizes, layers and contexts that cannot be, OutOfMemory for what does not fit.
     """
-    header = overridden(open_header(path), parse_overrides(settings.overrides))
+    header = model.header
     machine = machine_of(sizes, gpus_here(), settings.store_root)
     layers = wanted_layers(settings, n_layer(header), machine.vram_bytes)
     cache = settings.cache
