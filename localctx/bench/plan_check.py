@@ -82,13 +82,20 @@ def main(arguments: list[str] | None = None) -> int:
         folder = Path(name)
         if not options.no_calibration:
             _calibrate(options, folder, text, max(sizes))
-        checked = [_check(options, folder, text, size) for size in sizes]
+        checked: list[Checked] = []
+        for size in sizes:
+            checked.append(_check(options, folder, text, size))
+            if not options.json:
+                _say(checked[-1].line if len(checked) > 1 else f"{HEADER}\n{checked[-1].line}")
     if options.json:
         rows = [asdict(one) for one in checked]
-        sys.stdout.write(json.dumps({"schema": "localctx.bench.plan-check/1", "sizes": rows}) + "\n")
-    else:
-        sys.stdout.write("\n".join([HEADER, *(one.line for one in checked)]) + "\n")
+        _say(json.dumps({"schema": "localctx.bench.plan-check/1", "sizes": rows}))
     return 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,7 +16,7 @@ from typing import Any
 from localctx.engine.options import EngineOptions, RopeOptions
 from localctx.errors import LocalctxError
 
-__all__ = ["Measured", "Wanted", "WantedContext", "main", "wanted_json"]
+__all__ = ["Measured", "Wanted", "WantedContext", "main", "measure", "wanted_json"]
 
 _BUFFER = re.compile(r"(\S+) (compute|output|KV) buffer size = +([0-9.]+) MiB")
 _KV_SIZE = re.compile(r"(?:kv_cache|memory_recurrent|rs_cache)\w*: size = +([0-9.]+) MiB")
@@ -91,8 +91,8 @@ def _options(wanted: Wanted, context: WantedContext | None = None) -> EngineOpti
     )
 
 
-def _measure(wanted: Wanted) -> list[Measured]:
-    """Each context, in one simulated model."""
+def measure(wanted: Wanted) -> list[Measured]:
+    """Each context, in one simulated model. Raises what opening a model raises."""
     if not wanted.contexts:
         return []
     from localctx.engine.llama import find_devices, library, open_model
@@ -138,7 +138,7 @@ def main() -> int:
     from localctx.engine.llama import find_devices
 
     try:
-        measured = _measure(_read(sys.stdin.read()))
+        measured = measure(_read(sys.stdin.read()))
         gpus = [(one.description, one.free_bytes) for one in find_devices() if one.is_gpu]
         report: dict[str, Any] = {"contexts": [dataclasses.asdict(one) for one in measured], "gpus": gpus}
     except LocalctxError as error:

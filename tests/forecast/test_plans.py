@@ -12,8 +12,10 @@ from engine.tiny_gguf import TRAINING_TEXT
 from localctx.document import Document, open_document
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
+from localctx.engine.no_alloc import measure
 from localctx.errors import NotComposable, OutOfMemory, UsageError
-from localctx.forecast import buffers, calibration
+from localctx.forecast import buffers, calibration, site
+from localctx.forecast.buffers import Counted
 from localctx.forecast.machine import Sizes, cpu_name
 from localctx.forecast.plan import Plan, Way
 from localctx.forecast.planning import Asked, make_plan
@@ -24,6 +26,12 @@ from localctx.session.events import Finished
 from localctx.session.indexing import index_documents
 from localctx.session.summarize import summarize
 from localctx.settings import Settings
+
+
+@pytest.fixture
+def counted_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers are counted in this process: starting another one takes longer than all of a plan."""
+    monkeypatch.setattr(site, "count", lambda wanted: Counted(tuple(measure(wanted))))
 
 
 @pytest.fixture
@@ -68,6 +76,7 @@ def run(document: Document, model: LlamaModel, folder: Path, **settings: object)
     return last.answer.strategy
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_a_plan_says_what_ask_then_does(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -78,6 +87,7 @@ def test_a_plan_says_what_ask_then_does(
     assert ways(plan(text(2), model, tmp_path))["exact-f16"].step.is_chosen
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_a_plan_of_an_indexed_document(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -99,6 +109,7 @@ def test_a_plan_of_an_indexed_document(
     assert found.eager_pays_after is None and before.eager_pays_after is not None
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_a_plan_of_a_summary(model: LlamaModel, text: Callable[[int], Document], tmp_path: Path) -> None:
     settings = Settings(store=str(tmp_path / "store"), max_tokens=16, threads=1)
     for times in (2, 12):
@@ -114,6 +125,7 @@ def test_a_plan_of_a_summary(model: LlamaModel, text: Callable[[int], Document],
         plan(document, model, tmp_path, command="summarize", strategy="retrieve")
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_reasons_of_what_does_not_fit(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -130,6 +142,7 @@ def test_reasons_of_what_does_not_fit(
     assert "the store may take 100.0 kB (--store-limit)" in small["streamed-store"].step.why
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_memory_of_another_machine_limits_the_context(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -149,6 +162,7 @@ def test_memory_of_another_machine_limits_the_context(
         plan(document, model, tmp_path, sizes=Sizes(ram=str(ram)), strategy="exact")
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_layers_on_a_gpu_that_is_not_here(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -165,6 +179,7 @@ def test_layers_on_a_gpu_that_is_not_here(
         plan(text(2), model, tmp_path, gpu_layers="all")
 
 
+@pytest.mark.usefixtures("counted_here")
 @pytest.mark.parametrize("architecture", ["lfm2", "mamba", "gemma3", "deepseek2"])
 def test_models_that_the_store_refuses(
     architecture: str, text: Callable[[int], Document], tmp_path: Path
@@ -183,6 +198,7 @@ def test_models_that_the_store_refuses(
             plan(text(30), model, tmp_path, strategy="stream")
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_speeds_that_were_measured_here_are_used(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -198,6 +214,7 @@ def test_speeds_that_were_measured_here_are_used(
     assert plan(text(2), model, tmp_path, threads=2).speed.source == "uncalibrated"  # another place
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_speeds_of_another_model_are_scaled(
     model: LlamaModel, text: Callable[[int], Document], tmp_path: Path
 ) -> None:
@@ -211,6 +228,7 @@ def test_speeds_of_another_model_are_scaled(
     assert any("scaled from the other" in line for line in found.lines)
 
 
+@pytest.mark.usefixtures("counted_here")
 def test_json_keys_are_stable(model: LlamaModel, text: Callable[[int], Document], tmp_path: Path) -> None:
     shown = plan(text(30), model, tmp_path).to_json()
     assert list(shown) == [
