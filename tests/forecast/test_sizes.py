@@ -73,12 +73,12 @@ def test_the_processors_name(tmp_path: Path) -> None:
 def test_as_many_layers_as_the_gpu_holds(header: gguf.GGUFHeader) -> None:
     assert fitting(header, 64 * GB).layers(8192) == 0
     assert fitting(header, 64 * GB, 80 * GB).layers(8192) == 33
-    fit = fitting(header, 64 * GB, 2 * GB)
+    fit = fitting(header, 64 * GB, GB)
     n = fit.layers(8192)
     assert 0 < n < 33
-    assert fit.needed(8192, n).vram_bytes <= 2 * GB < fit.needed(8192, n + 1).vram_bytes
-    assert fitting(header, 64 * GB, 2 * GB, 33).layers(8192) == 33
-    assert not fitting(header, 64 * GB, GB, 33).fits(8192)
+    assert fit.needed(8192, n).vram_bytes <= GB < fit.needed(8192, n + 1).vram_bytes
+    assert fitting(header, 64 * GB, GB, 33).layers(8192) == 33
+    assert fit.fits(8192) and not fitting(header, 64 * GB, GB, 33).fits(8192)
 
 
 def test_the_longest_context_fits_and_the_next_does_not(header: gguf.GGUFHeader) -> None:

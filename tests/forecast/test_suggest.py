@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from localctx.engine.memory import Available
 from localctx.forecast.calibration import Calibration
 from localctx.forecast.machine import Machine
@@ -25,7 +27,8 @@ def machine(ram: int, vram: int = 0, gpu: str = "card") -> Machine:
 
 
 def test_what_fits_and_is_fast_comes_first_the_largest_before_others() -> None:
-    found = rank([SMALL, SPARSE, LARGE], machine(16 * GB, 12 * GB), 2, [CPU, GPU])
+    slow = replace(CPU, decode=((64.0, 0.5),))
+    found = rank([SMALL, SPARSE, LARGE], machine(16 * GB, 12 * GB), 2, [slow, GPU])
     assert [one.name for one in found] == ["large", "small", "sparse"]
     assert [one.fits for one in found] == [True, True, True]
     assert [one.gpu_share for one in found][:2] == [1.0, 1.0] and 0 < found[2].gpu_share < 1
