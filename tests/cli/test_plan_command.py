@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from engine.tiny_architectures import write_architecture
 
+from localctx.forecast.calibration import kept
+
 Run = Callable[..., Any]
 PROSE = "The harbour of Tannau was built in 1871 by Anna Feld. The council paid for it in salt. "
 
@@ -123,6 +125,26 @@ def test_a_plan_loads_no_weights_and_stays_small(
     assert own < 300_000_000 and child < 300_000_000
     shown = json.loads(done.stdout)
     assert shown["tokens"]["total"] > 50_000 and shown["model"]["weights_bytes"] > 90_000_000
+
+
+def test_a_plan_after_benchmarks_is_calibrated(localctx: Run, tiny_model_path: Path, tmp_path: Path) -> None:
+    store, words = str(tmp_path / "store"), ["-m", str(tiny_model_path), "-t", "1", "--json"]
+    done = localctx("bench", "prefill", "--tokens", "700", "--repeats", "1", "--store", store, *words)
+    assert done.code == 0, done.err
+    (found,) = kept(Path(store))
+    assert len(found.prefill) >= 1 and len(found.decode) >= 1
+    deepest = max(depth for depth, _ in found.prefill)
+    assert 128 < deepest < 700 and found.prefill[0][1] > 0
+    done = localctx(
+        "bench", "decode", "--tokens", "300", "--steps", "4", "--repeats", "1", "--store", store, *words
+    )
+    assert done.code == 0, done.err
+    (after,) = kept(Path(store))
+    assert 300.0 in [depth for depth, _ in after.decode] and after.prefill == found.prefill
+    (tmp_path / "x.txt").write_text("The harbour of Tannau was built in 1871. " * 40)
+    shown = localctx("plan", str(tmp_path / "x.txt"), "--store", store, *words).json
+    assert shown["speed"]["source"] == "calibrated"
+    assert localctx("plan", str(tmp_path / "x.txt"), *words).json["speed"]["source"] == "uncalibrated"
 
 
 def test_known_models_for_a_machine(localctx: Run) -> None:
