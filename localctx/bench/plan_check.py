@@ -1,7 +1,7 @@
 """A plan beside what then really happens: minutes, memory, GPU memory and disk of `localctx ask`.
 
 python -m localctx.bench.plan_check --model FILE --tokens 2000,6000,20000 [--gpu-layers all] [--threads N]
-    [--kv KEY=VALUE,...] [--text FILE] [--max-tokens N] [--no-calibration] [--json]
+    [--kv KEY=VALUE,...] [--ctx N] [--text FILE] [--max-tokens N] [--no-calibration] [--json]
 
 Each size: the text's first tokens, read whole where they fit the context, else streamed into a new store. The
 speeds come from `bench prefill` of the same model a moment before, unless --no-calibration.
@@ -105,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gpu-layers", default="auto")
     parser.add_argument("--threads")
     parser.add_argument("--kv")
+    parser.add_argument("--ctx", help="a smaller context, to stream shorter texts")
     parser.add_argument("--text", help="a UTF-8 text (default: Python's documentation, repeated as needed)")
     parser.add_argument("--max-tokens", default="16")
     parser.add_argument("--calibration-tokens", type=int, default=CALIBRATION_TOKENS)
@@ -117,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run_options(options: argparse.Namespace, store: Path) -> list[str]:
     words = ["--model", options.model, "--gpu-layers", options.gpu_layers, "--store", str(store)]
     words += ["--max-tokens", options.max_tokens, "--store-limit", options.store_limit, "--embedder", "off"]
-    for name in ("threads", "kv"):
+    for name in ("threads", "kv", "ctx"):
         value = getattr(options, name)
         words += [f"--{name}", value] if value else []
     return words

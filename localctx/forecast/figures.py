@@ -9,7 +9,7 @@ from dataclasses import replace
 import psutil
 
 from localctx.engine.no_alloc import Measured, WantedContext
-from localctx.forecast.footprint import footprint
+from localctx.forecast.footprint import footprint, held_outside
 from localctx.forecast.limits import require_fit
 from localctx.forecast.plan import Estimates, Way
 from localctx.forecast.reading import Stored
@@ -64,12 +64,15 @@ def _estimates(
         fit, is_kept = replace(fit, settings=replace(fit.settings, type_k=Q8, type_v=Q8)), False
     is_exact = name in ("exact-f16", "scaled-rope")
     per_token = stored.exact_bytes_per_token if is_exact else stored.bytes_per_token
-    exported = work.n_exported * site.model.info.kv_bytes_per_token if is_kept else 0
+    held_bytes = 0
+    if is_kept:
+        per_token_f16 = site.model.info.kv_bytes_per_token
+        held_bytes = held_outside(work.n_loaded, work.n_stored, site.model.n_batch, per_token_f16)
     seconds = START_S + site.header.weights_bytes / LOAD_BYTES_PER_S + work.prepare_s + work.answer_s
     return Estimates(
         minutes=seconds / 60,
         answer_seconds=work.answer_s,
         n_ctx=n_ctx,
         disk_bytes=round(work.n_stored * per_token) if is_kept else 0,
-        footprint=footprint(fit, n_ctx, counted, program_bytes, exported),
+        footprint=footprint(fit, n_ctx, counted, program_bytes, held_bytes),
     )

@@ -73,8 +73,8 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class Work:
     """One rung. prepare_s: before the first answer, once · answer_s: an answer, each · n_stored: tokens whose
-    KV is written to the store · is_kv: the context is one for stored KV · n_exported: tokens whose KV is
-    held outside the context at a time.
+    KV is written to the store · is_kv: the context is one for stored KV · n_loaded: tokens whose KV is read
+    from it for an answer.
     """
 
     prepare_s: float
@@ -83,7 +83,7 @@ class Work:
     n_seq: int = 1
     is_kv: bool = False
     n_stored: int = 0
-    n_exported: int = 0
+    n_loaded: int = 0
 
 
 def work_of(rung: RungName, task: Task, rates: Rates, *, for_summary: bool) -> Work:
@@ -94,13 +94,13 @@ def work_of(rung: RungName, task: Task, rates: Rates, *, for_summary: bool) -> W
         case "streamed-store":
             prepare = rates.streamed(task.n_missing, task.held)
             n_ctx = max(task.prefill_n_ctx, _answer_n_ctx(task))
-            n_exported = min(2 * CHUNK_TOKENS, task.n_tokens)
-            return Work(prepare, _restored_s(task, rates), n_ctx, 1, True, task.n_missing, n_exported)
+            answer = _restored_s(task, rates)
+            return Work(prepare, answer, n_ctx, 1, True, task.n_missing, task.n_selected)
         case "lazy-store":
             n_lazy = min(LAZY_TOKENS, task.n_missing)
             answer = rates.streamed(n_lazy, LAZY_TOKENS // 4) + _restored_s(task, rates)
             n_ctx = max(2 * CHUNK_TOKENS + task.n_around, _answer_n_ctx(task))
-            return Work(0.0, answer, n_ctx, 1, True, n_lazy, min(2 * CHUNK_TOKENS, task.n_tokens))
+            return Work(0.0, answer, n_ctx, 1, True, n_lazy, task.n_selected)
         case "retrieve" | "condense" | "map-reduce":
             n_read = min(task.n_tokens, task.budget or CONDENSED_TOKENS)
             if rung == "retrieve":

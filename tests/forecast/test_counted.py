@@ -47,7 +47,7 @@ def test_buffers_of_every_architecture(architecture: str, tmp_path: Path) -> Non
 def test_contexts_for_stored_kv_and_of_other_types(tiny_model_path: Path) -> None:
     wanted = (WantedContext(512, is_kv=True), WantedContext(512, type_k="q8_0", type_v="q8_0"))
     kept, quantised = count(Wanted(str(tiny_model_path), 0, wanted)).contexts
-    assert kept.host_bytes / 2**20 == pytest.approx(real(tiny_model_path, wanted[0])[1], abs=0.1)
+    assert kept.host_bytes / 2**20 == pytest.approx(real(tiny_model_path, wanted[0])[1], abs=0.2)
     assert "blocks of 32 values do not divide" in quantised.error
     assert (quantised.kv_bytes, quantised.host_bytes) == (0, 0)
 
