@@ -66,8 +66,11 @@ def _estimates(
     per_token = stored.exact_bytes_per_token if is_exact else stored.bytes_per_token
     held_bytes = 0
     if is_kept:
-        per_token_f16 = site.model.info.kv_bytes_per_token
-        held_bytes = held_outside(work.n_loaded, work.n_stored, site.model.n_batch, per_token_f16)
+        f16 = site.model.info.kv_bytes_per_token
+        loaded_bytes = round(work.n_loaded * per_token)
+        held_bytes = held_outside(
+            loaded_bytes, work.n_loaded * f16, work.n_stored * f16, site.model.n_batch * f16
+        )
     seconds = START_S + site.header.weights_bytes / LOAD_BYTES_PER_S + work.prepare_s + work.answer_s
     return Estimates(
         minutes=seconds / 60,

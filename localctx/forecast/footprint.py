@@ -23,13 +23,11 @@ CHUNKS_HELD = N_WAITING + 2
 """Chunks of exported KV: those that wait to be encoded, the one at work, the one that comes."""
 
 
-def held_outside(n_loaded: int, n_prefilled: int, n_batch: int, kv_bytes_per_token: int) -> int:
-    """Bytes of KV outside the context: n_loaded tokens as read from the store, the slice of them that is put
-    back at a time, and what a prefill of n_prefilled tokens has under way.
+def held_outside(loaded_bytes: int, f16_bytes: int, under_way_bytes: int, chunk_bytes: int) -> int:
+    """Bytes of KV outside the context: what was read from the store, the slice of it (f16_bytes in the
+    context) that is put back at a time, and the chunks of a prefill that are under way.
     """
-    loaded = n_loaded * kv_bytes_per_token
-    under_way = min(n_prefilled, CHUNKS_HELD * n_batch) * kv_bytes_per_token
-    return loaded + min(loaded, SLICE_BYTES) + under_way
+    return loaded_bytes + min(f16_bytes, SLICE_BYTES) + min(under_way_bytes, CHUNKS_HELD * chunk_bytes)
 
 
 def footprint(
