@@ -10,7 +10,7 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from localctx import _native
@@ -113,8 +113,8 @@ class Cache:
         policy = self.run.settings.cache.prefill_policy
         if policy.kind != "window":
             return policy
-        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks)
-        return PrefillPolicy("window", max(RUN_TOKENS, window), policy.sinks)
+        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks - policy.recalled_tokens)
+        return replace(policy, window=max(RUN_TOKENS, window))
 
     def _window_limit(self, n_ctx: int, n_windows: int) -> int:
         """The largest window, in whole runs, of which n_windows fit beside prefix and chunk."""
@@ -147,7 +147,7 @@ class Cache:
 
     def lazy_streams(self, reading: Reading) -> list[TokenStream]:
         """The reading's tokens as they are prefilled on demand, in several grids of cells: in one of them
-        little is evaluated for a passage beside its left context (prefill.lazy_plan).
+        little is evaluated for a passage beside its left context (lazy_spans.lazy_plan).
         """
         policy = self.lazy_policy
         step = max(RUN_TOKENS, policy.window // LAZY_GRIDS // RUN_TOKENS * RUN_TOKENS)
@@ -196,7 +196,7 @@ class Cache:
 
         Raises UsageError for more than the model was trained for.
         """
-        attended = policy.sinks + policy.window
+        attended = policy.sinks + policy.recalled_tokens + policy.window
         if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
             local = n_tokens
         elif policy.kind == "lazy":
@@ -205,11 +205,10 @@ class Cache:
             local = (attended if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
-            sinks = f",sinks={policy.sinks}" if policy.sinks else ""
             raise UsageError(
-                f"prefill under --kv policy={policy.kind}{sinks} takes a context of {n_ctx:,} tokens, "
-                f"{self.model.info.name} was trained for {self._trained:,}",
-                "policy=window, fewer sinks, or --force",
+                f"prefill under --kv policy={policy.kind}{policy.beside_window} takes a context of {n_ctx:,} "
+                f"tokens, {self.model.info.name} was trained for {self._trained:,}",
+                "policy=window, fewer sinks or routed blocks, or --force",
             )
         return n_ctx
 
