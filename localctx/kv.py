@@ -71,9 +71,9 @@ class PrefillPolicy:
 
     @property
     def beside_window(self) -> str:
-        """What is attended beside the window, as it is typed behind `policy=window`."""
+        """What is attended beside the window, in words that follow others."""
         named = {"sinks": self.sinks, "routed": self.routed, "stride": self.stride}
-        return "".join(f",{name}={value}" for name, value in named.items() if value)
+        return "".join(f", {name} {value:,}" for name, value in named.items() if value)
 
 
 @dataclass(frozen=True, slots=True)

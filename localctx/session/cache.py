@@ -16,7 +16,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from localctx import _native
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable, UsageError
-from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
+from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
 from localctx.session.encoding import Encoding
 from localctx.session.frame import Frame, frame_of
 from localctx.session.kept import Kept, kept_or_opened
@@ -202,7 +202,8 @@ class Cache:
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
-            local = (attended if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
+            chunk = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
+            local = (attended if policy.kind == "window" else 0) + chunk
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
             raise UsageError(

@@ -200,7 +200,7 @@ class Kept:
                 found.append("it was made with other rotary settings or another prefix")
             elif identity.policy.kind != "lazy" and identity.policy != stream.policy:
                 made = identity.policy
-                beside = made.beside_window.replace(",", ", ").replace("=", " ")
+                beside = made.beside_window
                 found.append(f"it was made with policy {made.kind}, window {made.window:,}{beside}")
         return list(dict.fromkeys(found))
 

@@ -15,11 +15,12 @@ from localctx.session.encoding import Encoder
 from localctx.session.kept import Keep, Kept
 from localctx.session.token_stream import TokenStream
 from localctx.store import StoreUnusable
+from localctx.store.writing import FULL_BYTES
 
 __all__ = ["Recalling"]
 
-RECENT_BYTES = 128 << 20
-"""Twice what a store's writer gathers before it can be read again."""
+RECENT_BYTES = 2 * FULL_BYTES
+"""More than a store's writer gathers before it can be read again."""
 
 
 class Recalling:
