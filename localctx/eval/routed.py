@@ -1,13 +1,13 @@
-"""Routed prefill beside a window, a wider one and exact attention: perplexity, codes far back, two hops.
+"""Routed prefill beside a window, a wider one and exact attention: perplexity, facts far back, two hops.
 
     python -m localctx.eval.routed [TEXT ...] [--documents 4] [--tokens 4096] [--window 512] [--routed 4]
         [--stride 512] [--arms NAME,NAME] [--seed 0] [--model M] [--embedder M] [--json]
 
 Perplexity is that of the second half of each TEXT's first tokens (default: Python's documentation), chunk by
-chunk, each behind what its arm attends to. In documents of made prose eight people have a code and eight
-others share one of theirs, all further from the end, and from each other, than the window: the right one of
-the eight codes is to be the most likely one behind "The code of NAME is". The passage alone: only the block
-with the sentence about the one who shares is put before the question, so its KV has to know the code.
+chunk, each behind what its arm attends to. In documents of made prose eight people live in eight cities, and
+a sister with each, all said further from the end, and from each other, than the window: of the eight cities
+the right one is to be the most likely one behind "NAME lives in". The passage alone: only the
+block with the sentence about the sister is put before the question, so that its KV has to know the city.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from localctx.eval.routed_arms import (
     rows_behind,
     text_of,
 )
-from localctx.eval.routed_texts import CodeDocument, code_document
+from localctx.eval.routed_texts import CITIES, Homes, homes
 from localctx.from_settings import choose_model, open_model_for
 from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS
 from localctx.registry.selectors import opened_embedder
@@ -70,7 +70,7 @@ class Row:
 def measure(
     model: ScoredKVModel,
     texts: Sequence[Sequence[int]],
-    documents: Sequence[CodeDocument],
+    documents: Sequence[Homes],
     arms: Sequence[Arm],
     embed: Embed | None = None,
 ) -> Iterator[Row]:
@@ -128,22 +128,22 @@ def _answer(
     model: ScoredKVModel,
     prefix: Prefix,
     streamed: Streamed,
-    document: CodeDocument,
+    document: Homes,
     row: Row,
 ) -> None:
-    """All questions of a document: at its end, and those about shared codes behind the passage alone."""
-    codes = [model.tokenize(f" {code}", False) for code in document.codes]
-    n_same = next(n for n in range(len(codes[0])) if len({code[n] for code in codes}) > 1)
-    digits = [code[n_same] for code in codes]
+    """All questions of a document: at its end, and those of two hops behind the passage alone."""
+    cities = [model.tokenize(f" {city}", False) for city in CITIES]
+    n_same = next(n for n in range(len(cities[0])) if len({city[n] for city in cities}) > 1)
+    first_tokens = [city[n_same] for city in cities]
     for asked in document.asked:
-        question = [*model.tokenize(asked.question, False), *codes[0][:n_same]]
+        question = [*model.tokenize(asked.question, False), *cities[0][:n_same]]
         ways: dict[str, list[int]] = {asked.kind: streamed.attended(len(streamed.tokens), question)}
-        if asked.kind == "shared":
+        if asked.kind == "two hops":
             first, end = asked.span
             ways["passage alone"] = list(range(first // RUN_TOKENS, (end - 1) // RUN_TOKENS + 1))
         for kind, runs in ways.items():
-            logits = rows_behind(context, prefix, streamed, runs, question, digits[:1])
-            losses = np.array([loss_of(logits, np.array([digit]))[0] for digit in digits])
+            logits = rows_behind(context, prefix, streamed, runs, question, first_tokens[:1])
+            losses = np.array([loss_of(logits, np.array([one]))[0] for one in first_tokens])
             others = np.delete(losses, asked.right)
             row.right.setdefault(kind, []).append(bool(losses[asked.right] < others.min()))
             row.margins.setdefault(kind, []).append(float(others.mean() - losses[asked.right]))
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         embed = embedder.open().vectors if embedder is not None and not isinstance(embedder, str) else None
         texts = [tokens_of(text, settings, model, n_tokens) for text in asked.texts or [None]]
         seeds = range(asked.seed, asked.seed + asked.documents)
-        documents = [code_document(model.tokenize, n_tokens, seed) for seed in seeds]
+        documents = [homes(model.tokenize, n_tokens, seed) for seed in seeds]
         arms = arms_of(names, asked.window, asked.routed, asked.stride)
         for row in measure(model, texts, documents, arms, embed):
             rows.append(row)

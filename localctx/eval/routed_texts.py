@@ -1,4 +1,4 @@
-"""Texts whose facts stand further apart than a window: codes of people, and people who share them.
+"""Texts whose facts stand further apart than a window: where people live, and who lives with whom.
 
 Knows a tokenizer and no model. One seed makes one document.
 """
@@ -14,23 +14,21 @@ from localctx.eval.english import ENGLISH
 from localctx.eval.prose import made_sentences
 from localctx.values import Tokenizer
 
-__all__ = ["CODES", "Asked", "CodeDocument", "Kind", "code_document"]
+__all__ = ["CITIES", "Asked", "Homes", "Kind", "homes"]
 
-CODES = 8
-"""People with a code of their own in a document, and as many who share one of theirs."""
-NAMES = (
-    "Anna", "Bruno", "Clara", "David", "Elena", "Frank", "Greta", "Henry", "Irene", "Jacob", "Karen", "Louis",
-    "Maria", "Nolan", "Olga", "Peter",
-)  # fmt: skip
+CITIES = ("Oslo", "Cairo", "Lima", "Delhi", "Rome", "Tokyo", "Paris", "Berlin")
+PEOPLE = ("Anna", "Bruno", "Clara", "David", "Elena", "Frank", "Greta", "Henry")
+SISTERS = ("Ida", "Karen", "Maria", "Olga", "Paula", "Rita", "Susan", "Tina")
 OWN, SHARED = (0.02, 0.30), (0.58, 0.72)
 """Shares of the text between which the two kinds of sentences stand."""
-Kind: TypeAlias = Literal["own", "shared"]
+Kind: TypeAlias = Literal["one hop", "two hops"]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """own: the code stands in one sentence · shared: one sentence names another person, whose code stands far
-    before it. right: number of the code · span: tokens [first, end) of the sentence about the person.
+    """one hop: the city stands in one sentence about the person · two hops: the sentence names another
+    person, whose city stands far before it. right: number of the city · span: tokens [first, end) of the
+    sentence about the person.
     """
 
     kind: Kind
@@ -40,34 +38,31 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeDocument:
-    """codes: what may be answered."""
+class Homes:
+    """A document of made prose in which eight people live in eight cities, and a sister with each."""
 
     tokens: tuple[int, ...]
-    codes: tuple[str, ...]
     asked: tuple[Asked, ...]
 
 
-def code_document(tokenize: Tokenizer, n_tokens: int, seed: int) -> CodeDocument:
-    """A document of n_tokens of made prose with its sentences in it."""
-    source = random.Random(f"codes {seed}")  # noqa: S311  # a draw that anyone can repeat
-    names = source.sample(NAMES, 2 * CODES)
-    leading = source.sample("123456789", CODES)  # the first digit tells them apart
-    codes = tuple(f"{digit}{source.randrange(1000):03}" for digit in leading)
-    owners, sharers = names[:CODES], names[CODES:]
-    of_whom = source.sample(range(CODES), CODES)
-    facts = [f"The code of {owner} is {code}." for owner, code in zip(owners, codes, strict=True)]
+def homes(tokenize: Tokenizer, n_tokens: int, seed: int) -> Homes:
+    """The document of a seed, n_tokens long."""
+    source = random.Random(f"homes {seed}")  # noqa: S311  # a draw that anyone can repeat
+    n = len(CITIES)
+    people, sisters = source.sample(PEOPLE, n), source.sample(SISTERS, n)
+    cities, brothers = source.sample(range(n), n), source.sample(range(n), n)
+    facts = [f"{one} lives in {CITIES[city]}." for one, city in zip(people, cities, strict=True)]
     facts += [
-        f"The code of {sharer} is the same as the code of {owners[whose]}."
-        for sharer, whose in zip(sharers, of_whom, strict=True)
+        f"{one} is the sister of {people[brother]}. She lives with {people[brother]}."
+        for one, brother in zip(sisters, brothers, strict=True)
     ]
     tokens, spans = _written(tokenize, n_tokens, facts, source)
-    rights = [*range(CODES), *of_whom]
+    rights = [*cities, *(cities[brother] for brother in brothers)]
     asked = tuple(
-        Asked("own" if n < CODES else "shared", f" The code of {names[n]} is", rights[n], spans[n])
-        for n in range(2 * CODES)
+        Asked("one hop" if number < n else "two hops", f" {name} lives in", rights[number], spans[number])
+        for number, name in enumerate([*people, *sisters])
     )
-    return CodeDocument(tuple(tokens), codes, asked)
+    return Homes(tuple(tokens), asked)
 
 
 def _written(
@@ -90,5 +85,5 @@ def _written(
 
 def _places(n_tokens: int) -> Iterator[float]:
     for low, high in (OWN, SHARED):
-        for number in range(CODES):
-            yield n_tokens * (low + (high - low) * number / CODES)
+        for number in range(len(CITIES)):
+            yield n_tokens * (low + (high - low) * number / len(CITIES))
