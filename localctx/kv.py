@@ -38,7 +38,22 @@ MAX_ANCHORS = 8
 """Runs of `stride` attended at a time: where there would be more, each second one is left out."""
 
 PolicyKind: TypeAlias = Literal["exact", "window", "independent", "lazy"]
-KVSource: TypeAlias = "Run | State"
+
+
+class RunLost(LookupError):
+    """A run that was being read is not what was written, or cannot be read."""
+
+
+class ComingRun(Protocol):
+    """A run that is being read and checked. `n_tokens`: of it, known before."""
+
+    n_tokens: int
+
+    def get(self) -> Run:
+        """Wait for it. Raises RunLost."""
+
+
+KVSource: TypeAlias = "Run | State | ComingRun"
 """Rows of KV of consecutive tokens: encoded and un-rotated (Run), or as llama.cpp exported them (State)."""
 
 
@@ -121,10 +136,11 @@ another thread, while the chunk before is evaluated.
 
 @dataclass(slots=True)
 class RestoreTimes:
-    """Seconds spent to put KV back: decoding, turning and laying it out, and copying it to the device. The
-    two go on at the same time.
+    """Seconds spent to put KV back: waiting for runs that are being read, decoding, turning and laying them
+    out, and copying them to the device. The last goes on beside the others.
     """
 
+    wait_s: float = 0.0
     compose_s: float = 0.0
     upload_s: float = 0.0
 
@@ -181,7 +197,7 @@ class KVContext(Context, Protocol):
 
         A generate() whose prompt begins with `tokens` then evaluates only the rest. on_progress counts the
         tokens that are evaluated. Returns their number. Raises UsageError when they do not fit, ValueError
-        for parts that overlap.
+        for parts that overlap, RunLost (the cache is empty then) for a run that does not come.
         """
 
     def can_sweep(self, gaps: Sequence[tuple[int, int]], n_tokens: int) -> bool:
