@@ -143,9 +143,8 @@ class Cache:
         """The reading's tokens under a policy."""
         key = (reading.ordinal, policy, offset)
         if key not in self._streams:
-            self._streams[key] = self.kept.streams.get(
-                reading.stream, self.space, policy, reading.first_tokens, offset
-            )
+            tokens, units = reading.stream, reading.first_tokens
+            self._streams[key] = self.kept.streams.get(tokens, self.space, policy, units, offset)
         return self._streams[key]
 
     def lazy_streams(self, reading: Reading) -> list[TokenStream]:
@@ -205,8 +204,8 @@ class Cache:
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
-            chunk = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
-            local = (attended if policy.kind == "window" else 0) + chunk
+            local = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
+            local += attended if policy.kind == "window" else 0
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
             raise UsageError(
