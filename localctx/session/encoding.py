@@ -44,6 +44,7 @@ class Encoder:
         self._keep = keep
         self._queue: queue.Queue[KVChunk | None] = queue.Queue(N_WAITING)
         self._failure: BaseException | None = None
+        self._ended_by: BaseException | None = None
         self._n_handed_on = 0
         self._handed_on = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="localctx-encoder", daemon=True)
@@ -59,8 +60,9 @@ class Encoder:
         Raises what on_chunk() does.
         """
         with self._handed_on:
-            self._handed_on.wait_for(lambda: self._n_handed_on > number or self._failure is not None)
-        self._raise_failure()
+            self._handed_on.wait_for(lambda: self._n_handed_on > number or self._ended_by is not None)
+            if self._n_handed_on <= number and self._ended_by is not None:
+                raise self._ended_by  # whether or not it came out elsewhere meanwhile
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -90,6 +92,7 @@ class Encoder:
             except BaseException as error:  # noqa: BLE001  # handed to the thread that computes
                 self._failure, has_failed = error, True
                 with self._handed_on:
+                    self._ended_by = error
                     self._handed_on.notify_all()
 
     def _encode(self, chunk: KVChunk) -> None:

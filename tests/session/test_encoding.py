@@ -106,4 +106,8 @@ def test_a_run_is_waited_for_until_it_was_handed_on_or_nothing_comes_any_more() 
         encoder.wait_for(1)
         assert kept == [0, 1]
         encoder.on_chunk(chunk(256, 256))
-        encoder.wait_for(3)
+        with pytest.raises(OSError, match="disk full"):
+            encoder.wait_for(3)
+        with pytest.raises(OSError, match="disk full"):
+            encoder.on_chunk(chunk(512, 128))
+        encoder.wait_for(2)  # it came out above, and still nobody may wait for ever
