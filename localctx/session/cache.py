@@ -242,7 +242,9 @@ class Cache:
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
         settings = self.run.settings
-        return f"{kind}/{settings.threads or 'auto'}/{settings.gpu_layers}"
+        placed = (settings.split_mode, settings.tensor_split, settings.main_gpu, settings.n_cpu_moe)
+        facts = [kind, settings.threads or "auto", settings.gpu_layers]
+        return "/".join(map(str, [*facts, *(value for value in placed if value is not None)]))
 
 
 def why_no_cache(model: Model) -> str | None:
