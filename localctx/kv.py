@@ -85,6 +85,11 @@ class PrefillPolicy:
         return (self.routed + (MAX_ANCHORS if self.stride else 0)) * RUN_TOKENS
 
     @property
+    def attended_tokens(self) -> int:
+        """Tokens of the stream before a chunk that a window attends to, at most."""
+        return self.sinks + self.recalled_tokens + self.window if self.kind == "window" else 0
+
+    @property
     def beside_window(self) -> str:
         """What is attended beside the window, in words that follow others."""
         named = {"sinks": self.sinks, "routed": self.routed, "stride": self.stride}

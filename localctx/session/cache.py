@@ -190,22 +190,20 @@ class Cache:
     @property
     def has_prefix(self) -> bool:
         """Whether the prefix's KV is ready to be put back."""
-        stream = self.prefix_stream()
-        return all(self.kept.run(run_id) is not None for run_id in stream.ids)
+        return all(self.kept.run(run_id) is not None for run_id in self.prefix_stream().ids)
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
         """Cells that prefilling under a policy takes, at least a few for the prefix alone.
 
         Raises UsageError for more than the model was trained for.
         """
-        attended = policy.sinks + policy.recalled_tokens + policy.window
-        if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
+        if policy.kind == "exact" or n_tokens <= policy.attended_tokens:
             local = n_tokens
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
             local = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
-            local += attended if policy.kind == "window" else 0
+            local += policy.attended_tokens
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
             raise UsageError(
