@@ -31,6 +31,7 @@ SHARED = {
     "errors",
     "kv",
     "kv_settings",
+    "kv_together",
     "kv_values",
     "lazy",
     "names",
