@@ -166,6 +166,10 @@ class RunOptions(AttentionOptions, ReadOptions):
     reranker: Annotated[
         Text, _option("--reranker", metavar="NAME|PATH", help="Cross-encoder that judges the best passages.")
     ] = None
+    schema: Annotated[
+        Text,
+        _option("--schema", "-j", "--json-schema", metavar="FILE", help="JSON schema that answers fulfil."),
+    ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
@@ -198,7 +202,6 @@ class LaterOptions:
     tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
     main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
     parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
-    schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""

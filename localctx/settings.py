@@ -55,7 +55,8 @@ class Settings:
     FILE[:SCALE],... · flash_attn: "auto", "on" or "off" · override_kv: metadata of the model file that is
     replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names · embedder:
     name or path of the model whose vectors find passages in other words than the question's, or "off" ·
-    reranker: name or path of a cross-encoder that judges the best passages again, or "off".
+    reranker: name or path of a cross-encoder that judges the best passages again, or "off" ·
+    schema: file of the JSON schema of the answer, or the schema itself.
     """
 
     model: str = DEFAULT_MODEL
@@ -91,6 +92,7 @@ class Settings:
     yarn_beta_slow: float | None = None
     embedder: str = DEFAULT_EMBEDDER
     reranker: str | None = None
+    schema: str | None = None
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -146,7 +148,7 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
-    for name in ("model", "store", "password_file", "encoding", "embedder", "reranker"):
+    for name in ("model", "store", "password_file", "encoding", "embedder", "reranker", "schema"):
         value = getattr(settings, name)
         if value is not None and (not value or "\0" in value):
             raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")

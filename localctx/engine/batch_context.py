@@ -9,6 +9,7 @@ import inspect
 import weakref
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -38,6 +39,15 @@ def check_requests(requests: Sequence[Request], n_ctx: int) -> None:
             raise UsageError(f"empty prompt (request {number})")
         if request.sampling.max_tokens < 1:
             raise UsageError(f"max_tokens = {request.sampling.max_tokens} (request {number})", "at least 1")
+
+
+def _answering_at_once(request: Request) -> Request:
+    """Under a grammar nothing is thought first: an open thinking block is closed."""
+    prompt = request.prompt
+    if not (request.sampling.grammar and prompt.thinking_open):
+        return request
+    closed = replace(prompt, tokens=(*prompt.tokens, *prompt.closing), thinking_open=False)
+    return replace(request, prompt=closed)
 
 
 class _Stream(Iterator[Piece]):
@@ -109,6 +119,7 @@ class BatchContext:
         where the program's own handler does not raise, the pieces end with "cancelled".
         """
         self._check_open()
+        requests = [_answering_at_once(request) for request in requests]
         check_requests(requests, self.n_ctx)
         self._end_current()
         self._stop.clear()

@@ -14,23 +14,20 @@ from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
-from localctx.selection import Judgement, judgement, says_not_found, supporting_sentences, unsupported
-from localctx.selection import Passage as Candidate
 from localctx.session.answer import Answer, TokenCounts
 from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
 from localctx.session.cache import opened_cache
-from localctx.session.citing import cite
 from localctx.session.condense_filling import condensed
 from localctx.session.decoding import Decoded, decode_one
-from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
+from localctx.session.events import Event, Finished, Listener, Planned, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
+from localctx.session.judging import judge
 from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.one_context import Held, QuestionCache, sharing_one_context
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
-from localctx.session.prompts import NOT_FOUND, document_messages, question_task
-from localctx.session.provenance import Citation, Coverage
-from localctx.session.reading import Passage
+from localctx.session.prompts import document_messages, question_task
+from localctx.session.provenance import Coverage
 from localctx.session.run import Run, start
 from localctx.session.snapshots import SnapshotContext, WholeState
 from localctx.session.strategy import Choice, check_strategy, choose_ask, round_n_ctx
@@ -39,9 +36,6 @@ from localctx.settings import Settings
 from localctx.values import Message, Model, Request
 
 __all__ = ["ask"]
-
-N_CANDIDATES = 32
-"""Blocks searched for citations when the whole document was attended."""
 
 
 def ask(
@@ -75,7 +69,7 @@ def ask(
     with timed(run.timings, "document_ms"):
         index = index_all(run)
     kept = None if held is None else held.kept
-    with index, opened_cache(run, question_task(question), kept) as found:
+    with index, opened_cache(run, _task(run, question), kept) as found:
         if isinstance(found, str):
             yield from _answer(run, index, question, found, kept)
             return
@@ -89,6 +83,11 @@ def ask(
             if held is not None:
                 held.context.close()
             yield from _answer(run, index, question, error.message, found.kept)
+
+
+def _task(run: Run, question: str) -> tuple[str, ...]:
+    """What is asked for."""
+    return question_task(question, None if run.schema is None else run.schema.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def _answer(
         n_ctx = shared.n_ctx or n_ctx
     yield from run.unheard()
     run.count(decoded)
-    text, judged, citations = yield from _judge(run, index, filling, decoded, question)
+    text, judged, citations = yield from judge(run, index, filling, decoded, question)
     coverage, documents = sum_coverage(run.readings, _coverages(run, prepared))
     answer = Answer(
         command="ask",
@@ -200,7 +199,7 @@ def _prepare(
     run: Run, index: LexicalIndex, question: str, cache: QuestionCache | str
 ) -> Generator[Event, None, _Prepared]:
     """The strategy, what goes into the context, and the request made of it; certain to fit the limit."""
-    max_tokens, task = run.settings.max_tokens, question_task(question)
+    max_tokens, task = run.settings.max_tokens, _task(run, question)
 
     def request(filling: Filling) -> Request:
         return run.request(document_messages(filling.fragments, task), max_tokens)
@@ -250,48 +249,3 @@ def _whole_prepared(
     stream = joint_stream(cache, made.prompt, messages)
     placed = None if stream is None else restored_whole(cache, stream)
     return _Prepared(choice, filling, n_prompt, made if placed is None else (cache, placed))
-
-
-def _judge(
-    run: Run, index: LexicalIndex, filling: Filling, decoded: Decoded, question: str
-) -> Generator[Event, None, tuple[str, Judgement, tuple[Citation, ...]]]:
-    """The answer's text, how far it is supported and its citations; flags what the documents do not hold."""
-    text = decoded.text.strip()
-    passages = filling.passages
-    if filling.is_whole:
-        ranked = [number for number, _ in index.search(f"{question} {text}", N_CANDIDATES).ranking]
-        first_ones = range(min(N_CANDIDATES, run.n_blocks))
-        passages = tuple(run.passage(number) for number in ranked or first_ones)
-    for claim in unsupported(text, run.text(), question):
-        yield run.warn(f"not in the document: {claim.text}")
-    if decoded.finish_reason == "length":
-        yield run.warn(f"the answer was cut at {run.settings.max_tokens} tokens; --max-tokens allows more")
-    judged = judgement(
-        question,
-        text,
-        [passage.text for passage in passages],
-        headings=[(passage.source, *passage.heading_path) for passage in passages],
-        absent=index.absent(question),
-        language=run.language,
-    )
-    if judged.verdict != "none":
-        return text, judged, _citations(run, question, judged.without_unheld(text), passages)
-    if decoded.finish_reason == "stop" and not (text and says_not_found(text)):
-        yield run.warn(
-            f"replaced an answer that the document does not support ({judged.reason}): {text}"
-            if text
-            else "the model was silent"
-        )
-        text, judged = NOT_FOUND, Judgement("none")
-        yield Replaced(text)
-    return text, judged, ()
-
-
-def _citations(run: Run, question: str, answer: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
-    """The sentences of the passages that hold the answer, best first."""
-    candidates = [Candidate(n, passage.start, passage.text) for n, passage in enumerate(passages)]
-    cited = []
-    for sentence in supporting_sentences(answer, candidates, question=question, language=run.language):
-        document = run.readings[passages[sentence.index].document].document
-        cited.append(cite(document, sentence.start, sentence.end, sentence.score))
-    return tuple(cited)
