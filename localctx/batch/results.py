@@ -138,6 +138,7 @@ class Results:
                 if not line.endswith(b"\n"):
                     os.pwrite(self._descriptor, b"\n", end)
                     self.rows[-1] = replace(row, end=end + 1)
+                    return
 
     def close(self) -> None:
         """Let the file go."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -38,7 +39,8 @@ class _Worker:
         self._inbox = inbox
         self.has_answered = False
         self.send(asdict(settings))
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def send(self, value: object) -> None:
         """A line; one that is dead is found out by its silence."""
@@ -46,15 +48,19 @@ class _Worker:
         try:
             self._process.stdin.write(json.dumps(value).encode() + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):  # closed already
             return
 
     def _read(self) -> None:
-        assert self._process.stdout is not None  # noqa: S101  # it is a pipe
-        for line in self._process.stdout:
-            if line.endswith(b"\n"):
-                self._inbox.put((self, json.loads(line)))
+        """Hand on what it says, until it ends."""
+        assert self._process.stdout is not None and self._process.stdin is not None  # noqa: S101  # pipes
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.endswith(b"\n"):
+                    self._inbox.put((self, json.loads(line)))
         self._process.wait()
+        with contextlib.suppress(BrokenPipeError):  # what was not sent is not needed
+            self._process.stdin.close()
         self._inbox.put((self, None))
 
     def how_it_ended(self) -> str:
@@ -65,7 +71,7 @@ class _Worker:
     def end(self) -> None:
         """Kill it; what it wrote to the store is whole."""
         self._process.kill()
-        self._process.wait()
+        self._reader.join()
 
 
 Inbox: TypeAlias = "queue.Queue[tuple[_Worker, dict[str, Any] | None]]"
