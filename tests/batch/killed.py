@@ -23,20 +23,7 @@ from typing import Any
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
 PROGRAM = "from localctx.cli.entry import run; run()"
-WORDS = [
-    "salt",
-    "rope",
-    "news",
-    "glass",
-    "shells",
-    "crabs",
-    "stones",
-    "bread",
-    "wine",
-    "paper",
-    "coal",
-    "timber",
-]
+WORDS = ("salt", "rope", "news", "glass", "shells", "crabs", "stones", "bread", "wine", "paper")
 TIMEOUT_S = 600
 
 
@@ -68,7 +55,7 @@ class Batch:
             row = {"id": n, "documents": [document], "question": f"What came in the year {1800 + n}?"}
             if n in self.bad:
                 broken = [
-                    '{"id": %d, "docum' % n,
+                    f'{{"id": {n}, "docum',
                     json.dumps([n]),
                     json.dumps({**row, "documents": ["lost.txt"]}),
                 ]
@@ -163,9 +150,8 @@ def main() -> None:
         counts = batch.check()
         sizes = [data.count(b"\n") for data in batch.kept]
         seconds = time.monotonic() - began
-        print(
-            f"{n_jobs} jobs over {n_documents} documents, killed {n_killed} times at lines {sizes}: {dict(counts)}"
-        )
+        print(f"{n_jobs} jobs over {n_documents} documents, killed {n_killed} times at lines {sizes}")
+        print(dict(counts))
         process = batch.start()
         _, errors = process.communicate()
         print(f"{seconds:.0f} s; again: exit code {process.returncode}, {errors.splitlines()[0]}")
