@@ -49,7 +49,9 @@ def batch(
     docs: Annotated[
         str | None, typer.Option("--docs", metavar="DIR", help="Ask every question of every file of DIR.")
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Processes, with a model each.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="Processes or actors, with a model each.")
+    ] = None,
     engine: Annotated[
         str,
         typer.Option("--engine", metavar="local|ray", help="Where the workers are: here, or a Ray cluster."),
@@ -72,7 +74,7 @@ class _Call:
     jobs: str
     out: str
     docs: str | None
-    n_workers: int
+    n_workers: int | None
     engine: str
     retries: bool
     run: RunOptions
@@ -88,7 +90,7 @@ class _Call:
 
         if self.engine not in ENGINES:
             raise UsageError(f"--engine {self.engine!r} is not known", f"one of {', '.join(ENGINES)}")
-        if not 1 <= self.n_workers <= MAX_WORKERS:
+        if self.n_workers is not None and not 1 <= self.n_workers <= MAX_WORKERS:
             raise UsageError(f"--workers {self.n_workers} is out of range", f"from 1 to {MAX_WORKERS}")
         if self.engine == "ray":
             from localctx.batch.cluster import check_installed

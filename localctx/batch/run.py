@@ -19,9 +19,11 @@ __all__ = ["BatchOptions", "RowWritten", "Started", "run_batch"]
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """n_workers: processes or actors, each with a model · retries: earlier errors are tried again."""
+    """n_workers: processes or actors, each with a model; None: as the engine has it · retries: earlier errors
+    are tried again.
+    """
 
-    n_workers: int = 1
+    n_workers: int | None = None
     engine: Literal["local", "ray"] = "local"
     retries: bool = False
 
@@ -77,10 +79,10 @@ def _answers(
         from localctx.batch.cluster import answer_by_actors
 
         yield from answer_by_actors(plan.groups, settings, options.n_workers)
-    elif options.n_workers > 1:
+    elif (options.n_workers or 1) > 1:
         from localctx.batch.workers import answer_by_processes
 
-        yield from answer_by_processes(plan.groups, settings, options.n_workers)
+        yield from answer_by_processes(plan.groups, settings, options.n_workers or 1)
     else:
         with closing(Answering(settings)) as answering:
             for group in plan.groups:
