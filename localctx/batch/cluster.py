@@ -1,8 +1,8 @@
 """Actors of a Ray cluster (extra `ray`): one model each, documents at home on one host. Knows no results.
 
 The cluster is that of RAY_ADDRESS, else one is started here. A document's home is chosen by a hash of its
-content and the hosts' names: the same host in every run, so that its store has it. Files are read by the actors,
-under the paths of the host that started them.
+content and the hosts' names: the same host in every run, so that its store has it. Files are read by the
+actors, under the paths of the host that started them.
 """
 
 from __future__ import annotations
