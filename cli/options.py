@@ -29,6 +29,7 @@ __all__ = [
     "ModelOptions",
     "OutputOptions",
     "Pages",
+    "ParallelOptions",
     "QuietOptions",
     "ReadOptions",
     "ReaderGone",
@@ -136,9 +137,7 @@ class RunOptions(AttentionOptions, ReadOptions):
     ] = None
     top_p: Annotated[float | None, _option("--top-p", help="Nucleus sampling threshold.")] = None
     top_k: Annotated[int | None, _option("--top-k", help="Sample among the K likeliest tokens.")] = None
-    min_p: Annotated[
-        float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")
-    ] = None
+    min_p: Annotated[float | None, _option("--min-p", help="Least share of the likeliest token's.")] = None
     seed: Annotated[int | None, _option("--seed", "-s", help="Random seed.")] = None
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
@@ -163,9 +162,7 @@ class RunOptions(AttentionOptions, ReadOptions):
             help="Embedding model that passages are found by (default: all-minilm-l6-v2).",
         ),
     ] = None
-    reranker: Annotated[
-        Text, _option("--reranker", metavar="NAME|PATH", help="Cross-encoder that judges the best passages.")
-    ] = None
+    reranker: Annotated[Text, _option("--reranker", metavar="NAME|PATH", help="Judges them again.")] = None
     schema: Annotated[
         Text,
         _option("--schema", "-j", "--json-schema", metavar="FILE", help="JSON schema that answers fulfil."),
@@ -173,9 +170,7 @@ class RunOptions(AttentionOptions, ReadOptions):
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """The given options as settings; --kv, --lora and --override-kv may come several times, -ctk and -ctv
-        are two of the keys of --kv.
-        """
+        """As settings; --kv, --lora and --override-kv may come several times, -ctk, -ctv are keys of --kv."""
         given = super().flags()
         types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
         kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
@@ -185,6 +180,16 @@ class RunOptions(AttentionOptions, ReadOptions):
             raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
         several = {"kv": kv, "lora": self.lora, "override_kv": self.override_kv}
         return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelOptions(RunOptions):
+    """Options of a command that has the model answer several requests."""
+
+    parallel: Annotated[
+        int | None,
+        _option("--parallel", "-np", metavar="N", help="Answers written side by side (default 4)."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +206,6 @@ class LaterOptions:
     )
     tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
     main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
-    parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""

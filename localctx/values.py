@@ -266,8 +266,10 @@ class Model(Protocol):
         Raises UsageError beyond the trained length, OutOfMemory when it does not fit.
         """
 
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> Context:
-        """Load the weights if needed and make a context. Raises OutOfMemory before allocating."""
+    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> Context:
+        """Load the weights if needed and make a context. n_longest: tokens of one sequence at most, where all
+        together may have more. Raises OutOfMemory before allocating.
+        """
 
     def close(self) -> None:
         """Free the weights."""

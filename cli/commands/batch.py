@@ -16,7 +16,7 @@ from localctx.errors import InputError, Interrupted, LocalctxError, PartlyDone, 
 from localctx.names import display_name
 from localctx.small_text import reason_of
 
-from ..options import LaterOptions, OutputOptions, RunOptions, with_options
+from ..options import LaterOptions, OutputOptions, ParallelOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.batch.run import RowWritten, Started
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def batch(
     jobs: Annotated[str, typer.Argument(metavar="JOBS.jsonl", help="A job a line; - is standard input.")],
-    run: RunOptions,
+    run: ParallelOptions,
     later: LaterOptions,
     output: OutputOptions,
     out: Annotated[
@@ -77,7 +77,7 @@ class _Call:
     n_workers: int | None
     engine: str
     retries: bool
-    run: RunOptions
+    run: ParallelOptions
     output: OutputOptions
 
     def check(self) -> None:

@@ -13,6 +13,7 @@ from localctx.api import LoadedModel, OpenDocument
 from localctx.batch.tasks import Task, error_json
 from localctx.errors import Interrupted, LocalctxError
 from localctx.from_settings import chosen_model, open_model_for
+from localctx.session.events import Failed, Finished
 from localctx.settings import Settings
 
 __all__ = ["Answering"]
@@ -57,18 +58,17 @@ class Answering:
 
 
 def _asked(opened: OpenDocument, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-    """The questions of documents that are open."""
-    settings = opened.settings
-    for task in tasks:
-        opened.settings = _settings_for(task, settings)
-        try:
-            answer = opened.ask(task.question)
-        except LocalctxError as error:
-            yield task, error_json(error.kind, error.message, error.hint)
-            continue
-        if answer.finish_reason == "cancelled":
-            raise Interrupted("interrupted")
-        yield task, answer.to_json()
+    """The questions of documents that are open, several side by side; rows as they are finished."""
+    with opened.side_by_side() as asking:
+        for task in tasks:
+            asking.submit(opened.documents, task.question, settings=_settings_for(task, opened.settings))
+        for ticket, event in asking:
+            if isinstance(event, Failed):
+                yield tasks[ticket], error_json(event.error.kind, event.error.message, event.error.hint)
+            elif isinstance(event, Finished):
+                if event.answer.finish_reason == "cancelled":
+                    raise Interrupted("interrupted")
+                yield tasks[ticket], event.answer.to_json()
 
 
 def _settings_for(task: Task, settings: Settings) -> Settings:

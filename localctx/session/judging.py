@@ -18,7 +18,7 @@ from localctx.session.reading import Passage
 from localctx.session.run import Run
 from localctx.session.structured import said
 
-__all__ = ["judge"]
+__all__ = ["N_CANDIDATES", "judge"]
 
 N_CANDIDATES = 32
 """Blocks searched for citations when the whole document was attended."""

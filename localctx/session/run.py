@@ -13,6 +13,7 @@ from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
+from localctx.session.prompts import question_task
 from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
 from localctx.session.structured import AnswerSchema, answer_schema
@@ -91,6 +92,10 @@ class Run:
                 return reading.ordinal, first, first + reading.block_tokens[index]
             index -= reading.n_blocks
         raise IndexError(index)
+
+    def task(self, question: str) -> tuple[str, ...]:
+        """What is asked for, in the form that the answer is to have."""
+        return question_task(question, None if self.schema is None else self.schema.text)
 
     def text(self) -> Iterator[str]:
         """All documents' text, in pieces."""

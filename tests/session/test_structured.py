@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -11,6 +12,7 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
 import localctx
 from localctx.errors import UsageError
+from localctx.session.events import Finished
 from localctx.session.structured import answer_schema, said
 from localctx.settings import Settings
 
@@ -84,3 +86,17 @@ def test_a_schema_that_is_none_is_refused_in_one_line(tmp_path: Path, text: str 
         answer_schema(Settings(schema=str(file)))
     assert said in error.value.message
     assert "\n" not in error.value.message
+
+
+def test_side_by_side_each_question_has_a_form_of_its_own(tmp_path: Path, document: Path, model: str) -> None:
+    digit = {"type": "integer", "minimum": 2, "maximum": 7}
+    forms = [json.dumps(SCHEMA), json.dumps(digit), None]
+    with localctx.open(document, model=model, store=str(tmp_path / "store"), embedder="off") as opened:
+        with opened.side_by_side() as asking:
+            for form in forms:
+                asked = replace(opened.settings, schema=form, max_tokens=60)
+                asking.submit(opened.documents, "Which ship came?", settings=asked)
+            texts = {ticket: event.answer.text for ticket, event in asking if isinstance(event, Finished)}
+    jsonschema.validate(json.loads(texts[0]), SCHEMA)
+    jsonschema.validate(json.loads(texts[1]), digit)
+    assert len(texts) == 3
