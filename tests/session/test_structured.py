@@ -91,12 +91,12 @@ def test_a_schema_that_is_none_is_refused_in_one_line(tmp_path: Path, text: str 
 def test_side_by_side_each_question_has_a_form_of_its_own(tmp_path: Path, document: Path, model: str) -> None:
     digit = {"type": "integer", "minimum": 2, "maximum": 7}
     forms = [json.dumps(SCHEMA), json.dumps(digit), None]
-    with localctx.open(document, model=model, store=str(tmp_path / "store"), embedder="off") as opened:
-        with opened.side_by_side() as asking:
-            for form in forms:
-                asked = replace(opened.settings, schema=form, max_tokens=60)
-                asking.submit(opened.documents, "Which ship came?", settings=asked)
-            texts = {ticket: event.answer.text for ticket, event in asking if isinstance(event, Finished)}
+    opened = localctx.open(document, model=model, store=str(tmp_path / "store"), embedder="off")
+    with opened, opened.side_by_side() as asking:
+        for form in forms:
+            asked = replace(opened.settings, schema=form, max_tokens=60)
+            asking.submit(opened.documents, "Which ship came?", settings=asked)
+        texts = {ticket: event.answer.text for ticket, event in asking if isinstance(event, Finished)}
     jsonschema.validate(json.loads(texts[0]), SCHEMA)
     jsonschema.validate(json.loads(texts[1]), digit)
     assert len(texts) == 3
