@@ -6,6 +6,7 @@ How the questions of one document are asked is _asked() alone. Knows no files of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from localctx.batch.tasks import Task, error_json
 from localctx.errors import Interrupted, LocalctxError
 from localctx.from_settings import chosen_model, open_model_for
 from localctx.session.events import Failed, Finished
+from localctx.session.shard import Shard
 from localctx.settings import Settings
 
 __all__ = ["Answering"]
@@ -52,6 +54,15 @@ class Answering:
                 if task.content not in done:
                     yield task, _unexpected(error)
 
+    @contextmanager
+    def shard(self, documents: Sequence[str]) -> Iterator[Shard]:
+        """Documents to be ranked, not asked. Raises what opening them raises."""
+        with (
+            self._model.open(*documents) as opened,
+            Shard(opened.documents, opened.model, opened.settings) as shard,
+        ):
+            yield shard
+
     def close(self) -> None:
         """Free the weights."""
         self._model.close()
@@ -61,7 +72,8 @@ def _asked(opened: OpenDocument, tasks: Sequence[Task]) -> Iterator[tuple[Task, 
     """The questions of documents that are open, several side by side; rows as they are finished."""
     with opened.side_by_side() as asking:
         for task in tasks:
-            asking.submit(opened.documents, task.question, settings=_settings_for(task, opened.settings))
+            asked = _settings_for(task, opened.settings)
+            asking.submit(opened.documents, task.question, settings=asked, blocks=task.blocks)
         for ticket, event in asking:
             if isinstance(event, Failed):
                 yield tasks[ticket], error_json(event.error.kind, event.error.message, event.error.hint)

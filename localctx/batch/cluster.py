@@ -1,4 +1,4 @@
-"""Actors of a Ray cluster (extra `ray`): one model each, documents at home on one host. Knows no results.
+"""Actors on a Ray cluster (extra `ray`): one model each, documents at home on one host. Knows no results.
 
 The cluster is that of RAY_ADDRESS, else one is started here. A document's home is chosen by a hash of its
 content and the hosts' names: the same host in every run, so that its store has it. Files are read by the
@@ -10,18 +10,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localctx.batch.answering import Answering
-from localctx.batch.dispatch import Dispatch
-from localctx.batch.tasks import Task
+from localctx.batch.actor import Actor
+from localctx.batch.dispatch import MAX_DEATHS, Dispatch
+from localctx.batch.spread import choose_passages, is_spread, parts_of, with_unread
+from localctx.batch.tasks import Task, error_json
 from localctx.batch.workers import lost_row
-from localctx.errors import LocalctxError, ModelError, UsageError
+from localctx.errors import InputError, LocalctxError, ModelError, UsageError
 from localctx.settings import Settings
 
 __all__ = ["answer_by_actors", "check_installed"]
@@ -37,35 +37,6 @@ def check_installed() -> None:
         raise UsageError("--engine ray needs Ray, which is not installed", "pip install 'localctx[ray]'")
 
 
-class Actor:
-    """What runs in the cluster: one model, asked for groups of tasks."""
-
-    def __init__(self, settings: dict[str, Any], folder: str) -> None:
-        """`folder`: what relative names are relative to."""
-        self._settings = Settings(**settings)
-        self._folder = folder
-        self._answering: Answering | None = None
-
-    def begin(self) -> dict[str, Any]:
-        """Open the model: {"host": name}, or {"fatal": [message, hint]}."""
-        try:
-            os.chdir(self._folder)
-            self._answering = Answering(self._settings)
-        except OSError as error:
-            return {
-                "fatal": [f"{socket.gethostname()}: {self._folder}: {error.strerror}", "share the folder"]
-            }
-        except LocalctxError as error:
-            return {"fatal": [error.message, error.hint]}
-        return {"host": socket.gethostname()}
-
-    def answer(self, tasks: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(content, row) of each task, as soon as it is there."""
-        assert self._answering is not None  # noqa: S101  # begin() comes first
-        for task, row in self._answering.answer([Task.from_json(value) for value in tasks]):
-            yield task.content, row
-
-
 def answer_by_actors(
     groups: Sequence[Sequence[Task]], settings: Settings, n_workers: int | None
 ) -> Iterator[tuple[Task, dict[str, Any]]]:
@@ -78,11 +49,17 @@ def answer_by_actors(
     with _cluster(n_workers) as ray:
         hosts = sorted({node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]})
         n_gpus = int(ray.cluster_resources().get("GPU", 0))
-        n_actors = min(n_workers or n_gpus or len(hosts), len(groups))
-        dispatch = Dispatch(groups, home=lambda task: home_of(task.place, hosts))
-        actors = _Actors(ray, dispatch, _placed(ray, settings, n_actors, n_gpus), n_actors)
+        n_actors = n_workers or n_gpus or len(hosts)
+        plain = [[task for task in group if not is_spread(task, n_actors)] for group in groups]
+        dispatch = Dispatch([group for group in plain if group], lambda task: home_of(task.place, hosts))
+        placed = _placed(ray, settings, n_actors, n_gpus)
+        actors = _Actors(ray, dispatch, placed, n_actors)
         while not dispatch.is_over:
             yield from actors.step()
+        spread = [task for group in groups for task in group if is_spread(task, n_actors)]
+        together = _Together(ray, placed, n_actors)
+        for task in spread:
+            yield task, together.answer(task)
 
 
 def home_of(place: str, hosts: Sequence[str]) -> str:
@@ -122,6 +99,13 @@ def _cluster(n_workers: int | None) -> Iterator[Any]:
         ray.shutdown()
 
 
+def _started(placed: tuple[Any, Settings]) -> tuple[Any, Any]:
+    """A new actor, and the reference of what begin() will say."""
+    kind, settings = placed
+    actor = kind.remote(asdict(settings), str(Path.cwd()))
+    return actor, actor.begin.remote()
+
+
 @dataclass(slots=True)
 class _Actors:
     """The actors that are up, what each was asked, and the answers that are on their way."""
@@ -137,10 +121,10 @@ class _Actors:
 
     def step(self) -> Iterator[tuple[Task, dict[str, Any]]]:
         """Start who is missing, then hear one of them; the rows that it brings."""
-        while len(self.starting) + len(self.streams) < self.n_actors and self.dispatch.n_waiting:
-            kind, settings = self.placed
-            actor = kind.remote(asdict(settings), str(Path.cwd()))
-            self.starting[actor.begin.remote()] = actor
+        n_wanted = min(self.n_actors, len(self.streams) + self.dispatch.n_waiting)
+        while len(self.starting) + len(self.streams) < n_wanted:
+            actor, begun = _started(self.placed)
+            self.starting[begun] = actor
         (ready,), _ = self.ray.wait([*self.starting, *self.streams], num_returns=1)
         if ready in self.starting:
             self._begun(self.starting.pop(ready), ready)
@@ -188,3 +172,59 @@ class _Actors:
         else:
             if done := self.dispatch.task_done(actor, content):
                 yield done, row
+
+
+@dataclass(slots=True)
+class _Together:
+    """Actors that rank a task's documents together; they stay up from task to task."""
+
+    ray: Any
+    placed: tuple[Any, Settings]
+    n_actors: int
+    actors: list[Any] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def answer(self, task: Task) -> dict[str, Any]:
+        """The task's row. Actors that die are replaced, and all is asked again."""
+        for _ in range(MAX_DEATHS):
+            try:
+                self._start()
+                return self._answer(task)
+            except self.ray.exceptions.RayActorError:
+                for actor in self.actors:
+                    self.ray.kill(actor)
+                self.actors.clear()
+            except InputError as error:
+                return error_json(error.kind, error.message, error.hint)
+        return lost_row("the actor's process")
+
+    def _start(self) -> None:
+        if self.actors:
+            return
+        started = [_started(self.placed) for _ in range(self.n_actors)]
+        self.actors = [actor for actor, _ in started]
+        values = self.ray.get([begun for _, begun in started])
+        if fatal := next((value["fatal"] for value in values if "fatal" in value), None):
+            raise ModelError(*fatal)
+        ranked = sorted(zip((value["host"] for value in values), range(self.n_actors), strict=True))
+        self.actors = [self.actors[number] for _, number in ranked]
+        self.names = [f"{host} {number}" for number, (host, _) in enumerate(ranked)]
+
+    def _answer(self, task: Task) -> dict[str, Any]:
+        documents = list(dict.fromkeys(task.documents))
+        parts = parts_of(documents, self.n_actors, lambda path: self.names.index(home_of(path, self.names)))
+        chosen = choose_passages(task, parts, self._calls)
+        stream = (
+            self.actors[chosen.part].answer.options(num_returns="streaming").remote([chosen.task.to_json()])
+        )
+        _, row = self.ray.get(next(stream))
+        return with_unread(row, chosen)
+
+    def _calls(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What each part's actor says. Raises InputError for documents that cannot be read."""
+        asked = zip(self.actors, arguments, strict=False)
+        values: list[Any] = self.ray.get([getattr(actor, method).remote(*given) for actor, given in asked])
+        for value in values:
+            if isinstance(value, dict) and "failed" in value:
+                raise InputError(*value["failed"])
+        return values

@@ -43,7 +43,8 @@ class Task:
 
     key: hash of the job with its id and its documents' content · content: the same without the id ·
     documents: paths · place: hash of the documents alone: tasks of one place share a prefill ·
-    problem: (type, message, hint) of what is known to keep it from being answered.
+    problem: (type, message, hint) of what is known to keep it from being answered · blocks: running numbers
+    of the blocks to answer from, where they are chosen already.
     """
 
     line: int
@@ -56,6 +57,7 @@ class Task:
     schema: str | None = None
     max_tokens: int | None = None
     problem: tuple[str, str, str] | None = None
+    blocks: tuple[int, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As a value that from_json() takes."""
@@ -64,9 +66,8 @@ class Task:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """What to_json() gave, after JSON."""
-        problem = value["problem"]
-        lists = {"documents": tuple(value["documents"]), "problem": tuple(problem) if problem else None}
-        return cls(**{**value, **lists})
+        lists = {name: item for name, item in value.items() if isinstance(item, list)}
+        return cls(**{**value, **{name: tuple(item) for name, item in lists.items()}})
 
 
 @dataclass(slots=True)

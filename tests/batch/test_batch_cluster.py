@@ -60,6 +60,29 @@ def test_two_actors_of_which_one_is_killed_give_the_same_result(tmp_path: Path) 
     assert not any(child.is_running() for child in victims)
 
 
+@pytest.mark.slow
+def test_a_question_of_many_documents_is_ranked_by_all_actors(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, 1, 10, ("--engine", "ray", "--workers", "2"))
+    batch.write(random.Random(1))
+    names = [f"{n}.txt" for n in range(10)]
+    with (tmp_path / "7.txt").open("a") as file:
+        file.write(" The lighthouse of Skagen was painted violet by a deaf carpenter.")
+    rows = [("a", names), ("b", names[:2]), ("c", [*names[:9], "lost.txt"])]
+    jobs = [
+        {"id": name, "documents": found, "question": "Who painted the lighthouse?"} for name, found in rows
+    ]
+    (tmp_path / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
+    process = batch.start()
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 4, errors
+    found = {row["id"]: row for row in map(json.loads, batch.out.read_text().splitlines())}
+    assert "lost.txt: no such file" in found["c"]["error"]["message"]
+    coverage = found["a"]["coverage"]
+    assert coverage["tokens_total"] == coverage["tokens_read"] + coverage["tokens_dropped"]
+    assert coverage["tokens_total"] > 4 * found["b"]["coverage"]["tokens_total"]
+    assert coverage["tokens_dropped"] > 0
+
+
 def test_without_ray_one_line_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['ray'] = None; from localctx.cli.main import run; run(sys.argv[1:])"
     words = ["batch", "jobs.jsonl", "-o", "out.jsonl", "--engine", "ray"]
