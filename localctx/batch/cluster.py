@@ -56,6 +56,7 @@ def answer_by_actors(
         actors = _Actors(ray, dispatch, placed, n_actors)
         while not dispatch.is_over:
             yield from actors.step()
+        actors.end()
         spread = [task for group in groups for task in group if is_spread(task, n_actors)]
         together = _Together(ray, placed, n_actors)
         for task in spread:
@@ -69,8 +70,11 @@ def home_of(place: str, hosts: Sequence[str]) -> str:
 
 def _placed(ray: Any, settings: Settings, n_actors: int, n_gpus: int) -> tuple[Any, Settings]:
     """The actors' class with what each takes of its host, and the settings that fit that."""
-    n_threads = settings.threads or max(1, int(ray.cluster_resources().get("CPU", 1)) // n_actors)
-    takes = {"num_cpus": n_threads, "num_gpus": 1 if n_gpus >= n_actors else 0}
+    n_cpus = float(ray.cluster_resources().get("CPU", 1))
+    n_threads = settings.threads or max(1, int(n_cpus) // n_actors)
+    largest = max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]) or 1
+    n_taken = min(n_threads, largest, n_cpus / n_actors)  # more would be waited for without end
+    takes = {"num_cpus": int(n_taken) if n_taken > 1 else n_taken, "num_gpus": 1 if n_gpus >= n_actors else 0}
     kind = ray.remote(Actor).options(**takes, max_restarts=0, scheduling_strategy="SPREAD")
     return kind, replace(settings, threads=n_threads)
 
@@ -130,6 +134,11 @@ class _Actors:
             self._begun(self.starting.pop(ready), ready)
         else:
             yield from self._heard(ready)
+
+    def end(self) -> None:
+        """Let them go, so that their places are free."""
+        for actor in (*self.starting.values(), *self.streams.values()):
+            self.ray.kill(actor)
 
     def _begun(self, actor: Any, answer: Any) -> None:
         try:

@@ -83,6 +83,13 @@ class Batch:
             command, cwd=self.folder, env={**os.environ, **places}, stderr=subprocess.PIPE, text=True
         )
 
+    def finish(self, process: subprocess.Popen[str]) -> str:
+        """What it said on standard error until its end; it does not outlive the test."""
+        try:
+            return process.communicate(timeout=TIMEOUT_S)[1]
+        finally:
+            process.kill()
+
     def n_lines(self) -> int:
         """Whole lines that are written."""
         return self.out.read_bytes().count(b"\n") if self.out.exists() else 0
@@ -132,7 +139,7 @@ def run_killed(batch: Batch, n_kills: int, random_: random.Random) -> int:
         n_more = random_.randint(0, max(1, 2 * left // (n_kills - n + 1)))
         n_killed += batch.kill_at(min(there + n_more, batch.n_jobs - 1), random_.random() * 0.05)
     process = batch.start()
-    _, errors = process.communicate(timeout=TIMEOUT_S)
+    errors = batch.finish(process)
     assert process.returncode == 4, errors
     return n_killed
 

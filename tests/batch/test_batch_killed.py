@@ -40,7 +40,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     victims = psutil.Process(process.pid).children()
     assert len(victims) == 2
     victims[0].kill()
-    _, errors = process.communicate()
+    errors = batch.finish(process)
     assert process.returncode == 4, errors
     assert batch.check() == {"localctx.answer/1": 27, "localctx.error/1": 3}
     assert psutil.wait_procs(victims, 10)[1] == []
@@ -54,7 +54,7 @@ def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path, words: tup
     assert batch.wait_for(9, process)
     children = psutil.Process(process.pid).children()
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    errors = batch.finish(process)
     assert process.returncode == 130
     assert "jobs are done (the same command goes on)" in errors.splitlines()[-1]
     assert psutil.wait_procs(children, 10)[1] == []
