@@ -78,9 +78,9 @@ class _Questions:
         with session(self.settings, self.folder, lambda text: None) as begun:
             settings = replace(self.settings, store=str(begun.store))
             self._asked(self.first, settings, begun.held)
-            started = time.perf_counter()
+            started, before = time.perf_counter(), time.process_time()
             answers = run(settings, begun.held)
-            return Round.of(time.perf_counter() - started, answers)
+            return Round.of(time.perf_counter() - started, time.process_time() - before, answers)
 
     def _asked(self, question: str, settings: Settings, held: Held) -> Answer:
         events = ask([self.document], self.model, question, settings, held=held)

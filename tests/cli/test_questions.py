@@ -18,7 +18,7 @@ ASKED = ("Who built it?", "When?", "How many gates?")
 def words(tmp_path: Path, tiny_model_path: Path) -> list[str]:
     path = tmp_path / "harbour.md"
     path.write_text(TEXT)
-    return ["ask", str(path), "-m", str(tiny_model_path), "-n", "6", "--store", str(tmp_path / "store")]
+    return ["ask", str(path), "-m", str(tiny_model_path), "-n", "4", "--store", str(tmp_path / "store")]
 
 
 def with_questions(words: list[str], *questions: str) -> list[str]:
