@@ -175,10 +175,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One sequence to decode."""
+    """One sequence to decode. Only requests of the same `realm` share what was computed for one of them."""
 
     prompt: Prompt
     sampling: Sampling = field(default_factory=Sampling)
+    realm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

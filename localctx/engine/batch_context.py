@@ -14,6 +14,7 @@ from typing import Self
 
 from localctx._native import AbortFlag
 from localctx.engine.generation import Decoder, Generation, NewSplitter
+from localctx.engine.live import Live
 from localctx.engine.schedule import Scheduler
 from localctx.errors import LocalctxError, UsageError
 from localctx.values import Piece, Progress, Request
@@ -116,6 +117,19 @@ class BatchContext:
         stream = _Stream(generation, _steps(generation, self._stop, on_prefill))
         self._current = weakref.ref(stream)
         return stream
+
+    @contextmanager
+    def live(self) -> Iterator[Live]:
+        """The body has the cache for itself and submits requests as they come; an earlier generate() is
+        ended. cancel() ends what is open. Raises LocalctxError when the cache is at work or closed.
+        """
+        with self.taken():
+            generation = Generation(self._decoder, self._scheduler, (), self._new_splitter)
+            live = Live(generation, self._scheduler, self._stop, lambda one: check_requests([one], self.n_ctx))
+            try:
+                yield live
+            finally:
+                generation.close()
 
     @contextmanager
     def taken(self) -> Iterator[None]:

@@ -66,7 +66,6 @@ class _Answer:
     splitter: ThinkingSplitter
     n_evaluated: int = 0
     n_generated: int = 0
-    is_finished: bool = False
 
 
 class Generation:
@@ -85,38 +84,63 @@ class Generation:
         """The requests have been checked."""
         self._decoder = decoder
         self._scheduler = scheduler
-        self._answers: list[_Answer] = []
+        self._new_splitter = new_splitter
+        self._answers: dict[int, _Answer] = {}
         self._open: set[int] = set()  # sequences that have a sampler
         self._in_flight = False
         self._ready: deque[Piece] = deque()
         scheduler.abandon()  # an interruption may have left requests behind
         for number, request in enumerate(requests):
-            tokens = np.array(request.prompt.tokens, np.int32)
-            limit = min(request.sampling.max_tokens, scheduler.n_ctx - len(tokens))
-            stream = TextStream(request.sampling.stop)
-            splitter = new_splitter(request.prompt.thinking_open)
-            self._answers.append(_Answer(request, limit, stream, splitter))
-            scheduler.submit(number, Work(tokens, limit))
+            self.submit(number, request)
+
+    def submit(self, number: int, request: Request) -> None:
+        """Queue a request that was checked; also while others run."""
+        tokens = np.array(request.prompt.tokens, np.int32)
+        limit = min(request.sampling.max_tokens, self._scheduler.n_ctx - len(tokens))
+        splitter = self._new_splitter(request.prompt.thinking_open)
+        self._answers[number] = _Answer(request, limit, TextStream(request.sampling.stop), splitter)
+        self._scheduler.submit(number, Work(tokens, limit, request.realm))
 
     def run(self, stop: AbortFlag, on_prefill: Progress | None = None) -> Iterator[Piece]:
         """Pieces until every request has its finish_reason, "cancelled" once `stop` is set."""
-        n_prompt = sum(len(answer.request.prompt.tokens) for answer in self._answers)
+        n_prompt = sum(len(answer.request.prompt.tokens) for answer in self._answers.values())
         n_done = 0
         while not self._scheduler.is_idle and not stop.is_set:
-            n_done += self._start()
-            batch = self._scheduler.next_batch(self._decoder.n_batch)
-            before = n_done
-            if not self._evaluate(batch):
+            n_new = self.step()
+            if n_new is None:
                 break
-            n_done += self._count_prompt_tokens(batch)
-            if on_prefill is not None and n_done != before:
+            n_done += n_new
+            if on_prefill is not None and n_new:
                 on_prefill(n_done, n_prompt)
-            self._collect(batch)
             yield from self.hand_out()
+        self.cancel_all()
+        yield from self.hand_out()
+
+    def step(self) -> int | None:
+        """Start what has room, evaluate one batch, make its text ready; returns the prompt tokens that are
+        done with, None when stopped.
+        """
+        n_reused = self._start()
+        batch = self._scheduler.next_batch(self._decoder.n_batch)
+        if not self._evaluate(batch):
+            return None
+        n_done = n_reused + self._count_prompt_tokens(batch)
+        self._collect(batch)
+        return n_done
+
+    def withdraw(self, number: int) -> None:
+        """End one request, without a piece."""
+        for running, sequence in self._scheduler.running():
+            if running == number:
+                self._end(sequence)
+        self._scheduler.withdraw(number)
+        self._answers.pop(number, None)
+
+    def cancel_all(self) -> None:
+        """Make the last pieces of all that is open, "cancelled"."""
         for number, sequence in self._scheduler.running():
             self._finish(number, sequence, "cancelled", "")
         self._cancel_rest()
-        yield from self.hand_out()
 
     def hand_out(self) -> Iterator[Piece]:
         """The pieces that are ready, each once."""
@@ -208,7 +232,7 @@ class Generation:
         text += answer.stream.finish()
         shown, thought = answer.splitter.feed(text)
         last_shown, last_thought = answer.splitter.finish()
-        answer.is_finished = True
+        del self._answers[number]
         self._ready.append(
             Piece(
                 number,
@@ -223,9 +247,8 @@ class Generation:
     def _cancel_rest(self) -> None:
         """The last pieces of the requests that never got one, whatever the scheduler thinks of them."""
         self._scheduler.abandon()
-        for number, answer in enumerate(self._answers):
-            if not answer.is_finished:
-                self._finish(number, None, "cancelled", "")
+        for number in list(self._answers):
+            self._finish(number, None, "cancelled", "")
 
     def _end(self, sequence: int) -> None:
         self._open.discard(sequence)

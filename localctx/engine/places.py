@@ -22,7 +22,8 @@ def common_prefix(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
 class Place:
     """A sequence id: the tokens in the cache and their cells, and the request that runs here, if any.
 
-    `is_adopted`: the tokens were put there from outside and nothing has run here since.
+    `is_adopted`: the tokens were put there from outside and nothing has run here since · `realm`: of the
+    request that the tokens are from.
     """
 
     sequence: int
@@ -36,6 +37,7 @@ class Place:
     last_used: int = 0
     last_served: int = 0
     is_adopted: bool = False
+    realm: str = ""
 
     @property
     def filled(self) -> NDArray[np.int32]:

@@ -26,10 +26,13 @@ _MIN_SHARED = 16  # a shorter common prefix is not worth waiting for
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """One request's tokens: the prompt, and how many it may generate at most (both at least 1)."""
+    """One request's tokens: the prompt, and how many it may generate at most (both at least 1). Cells are
+    shared only with requests of the same realm.
+    """
 
     tokens: NDArray[np.int32]
     max_tokens: int
+    realm: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +120,13 @@ class Scheduler:
     def running(self) -> list[tuple[int, int]]:
         """(request, sequence) of the requests that have a place."""
         return [(place.request, place.sequence) for place in self._places if place.request is not None]
+
+    def withdraw(self, request: int) -> None:
+        """Forget a request: one that waits, or one that runs, whose cells stay for reuse."""
+        self._waiting = deque(entry for entry in self._waiting if entry[0] != request)
+        for running, sequence in self.running():
+            if running == request:
+                self.finish(sequence)
 
     # --- the cycle: submit, then start → next_batch → advance → sampled or finish -------------------------
 
@@ -208,9 +218,11 @@ class Scheduler:
         if not self._reuse:
             return False
         limit = len(work.tokens) - 1
-        held = max(common_prefix(place.filled, work.tokens) for place in self._places)
+        places = [place for place in self._places if place.realm == work.realm]
+        held = max((common_prefix(place.filled, work.tokens) for place in places), default=0)
         coming = max(
-            (common_prefix(p.prompt, work.tokens) for p in self._places if p.request is not None), default=0
+            (common_prefix(place.prompt, work.tokens) for place in places if place.request is not None),
+            default=0,
         )
         return min(coming, limit) >= min(held, limit) + _MIN_SHARED
 
@@ -246,6 +258,7 @@ class Scheduler:
             self._share(source, place, n_reused)
         self._clock += 1
         place.request, place.prompt, place.is_adopted = request, work.tokens, False
+        place.realm = work.realm
         place.last_used = place.last_served = self._clock
         place.pending, place.n_target = work.tokens[n_reused:], n_target
         place.reserve(n_target)
@@ -257,7 +270,10 @@ class Scheduler:
             place, n = self._places[0], self._places[0].n_filled
             fits = place.is_adopted and common_prefix(place.filled, work.tokens[:-1]) == n
             return (place, n) if fits and n else (None, 0)
-        n_shared = [common_prefix(place.filled, work.tokens[:-1]) for place in self._places]
+        n_shared = [
+            common_prefix(place.filled, work.tokens[:-1]) if place.realm == work.realm else 0
+            for place in self._places
+        ]
         best = max(range(len(n_shared)), key=lambda i: (n_shared[i], self._places[i].request is None))
         return (self._places[best], n_shared[best]) if n_shared[best] else (None, 0)
 
