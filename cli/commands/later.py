@@ -16,7 +16,6 @@ LATER_COMMANDS = {
     "compare": "Two documents clause by clause (later version).",
     "extract": "Every record that matches a schema (later version).",
     "plan": "Strategy, minutes and memory before a run (later version).",
-    "serve": "OpenAI-compatible server (later version).",
     "log": "Past questions and answers (later version).",
 }
 

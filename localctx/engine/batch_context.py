@@ -125,7 +125,9 @@ class BatchContext:
         """
         with self.taken():
             generation = Generation(self._decoder, self._scheduler, (), self._new_splitter)
-            live = Live(generation, self._scheduler, self._stop, lambda one: check_requests([one], self.n_ctx))
+            live = Live(
+                generation, self._scheduler, self._stop, lambda one: check_requests([one], self.n_ctx)
+            )
             try:
                 yield live
             finally:

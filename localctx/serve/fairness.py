@@ -1,9 +1,9 @@
-"""Who is next: a bounded queue for several tenants, weighted-fair among them. Pure; knows no clock, no thread.
+"""Who is next: a bounded queue for several tenants, weighted-fair among them. Pure: no clock, no thread.
 
-Each tenant has a virtual time that grows with the tokens it was served, divided by its weight; the one with the
-least is next (start-time fair queueing: Goyal, Vin and Cheng 1996). Of tenants whose times are within one
-request of each other, the one whose oldest request is due first is next: a latency target decides among equals
-and cannot starve anyone.
+Each tenant has a virtual time that grows with the tokens it was served, divided by its weight; the one with
+the least is next (start-time fair queueing: Goyal, Vin and Cheng 1996). Of tenants whose times are within one
+request of each other, the one whose oldest request is due first is next: a latency target decides among
+equals and cannot starve anyone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class FairQueue(Generic[Item]):
         if not lanes:
             return None
         least = min(lane.virtual for lane in lanes)
-        equal = [lane for lane in lanes if (lane.virtual - least) * lane.tenant.tenant_weight < QUANTUM_TOKENS]
+        equal = [
+            lane for lane in lanes if (lane.virtual - least) * lane.tenant.tenant_weight < QUANTUM_TOKENS
+        ]
         lane = min(equal, key=lambda one: (one.waiting[0][0], one.virtual))
         lane.n_running += 1
         return lane.tenant, lane.waiting.popleft()[1]

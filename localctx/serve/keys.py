@@ -118,15 +118,16 @@ def _digest(row: dict[str, Any], where: str) -> bytes:
     if isinstance(key, str) and digest is None and len(key) >= LEAST_KEY_CHARACTERS and key.isascii():
         return sha256(key.encode()).digest()
     raise UsageError(
-        f"{where}: no usable key", f"key = TEXT ({LEAST_KEY_CHARACTERS} ASCII characters or more), or key_sha256"
+        f"{where}: no usable key",
+        f"key = TEXT ({LEAST_KEY_CHARACTERS} ASCII characters or more), or key_sha256",
     )
 
 
 def _tenant(row: dict[str, Any], where: str) -> Tenant:
     known = [field.name for field in fields(Tenant)]
-    for name in row:
-        if name not in known:
-            raise UsageError(f"{where}: unknown {name!r}{nearest(name, [*known, 'key', 'key_sha256'])}")
+    for given in row:
+        if given not in known:
+            raise UsageError(f"{where}: unknown {given!r}{nearest(given, [*known, 'key', 'key_sha256'])}")
     name = row.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise UsageError(f"{where}: no usable name", "letters, digits, '.', '_' and '-', 64 at most")
