@@ -35,6 +35,7 @@ class _Choice:
 
     ticket: Ticket
     number: int
+    n_prompt: int
     n_evaluated: int = 0
     n_generated: int = 0
 
@@ -77,7 +78,7 @@ class Chats:
             except LocalctxError:
                 self.cancel(ticket)
                 raise
-            self._open[number] = _Choice(ticket, choice)
+            self._open[number] = _Choice(ticket, choice, len(request.prompt.tokens))
             self._numbers[ticket].add(number)
 
     def cancel(self, ticket: Ticket) -> None:
@@ -113,6 +114,7 @@ class Chats:
         one.n_evaluated, one.n_generated = piece.n_evaluated, piece.n_generated
         outcomes: list[tuple[Ticket, Outcome]] = [(ticket, replace(piece, request=one.number))]
         if piece.finish_reason is not None:
+            ticket.n_cached += one.n_prompt - piece.n_evaluated
             del self._open[piece.request]
             self._numbers[ticket].discard(piece.request)
             if not self._numbers[ticket]:

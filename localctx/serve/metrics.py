@@ -6,7 +6,6 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from localctx.serve.keys import Tenant
 from localctx.serve.tickets import Ticket
 
 __all__ = ["Metrics"]
@@ -41,14 +40,12 @@ class Metrics:
         """A response was begun."""
         self._requests.labels(tenant, path, str(status)).inc()
 
-    def tokens(self, tenant: Tenant, evaluated: int, cached: int, generated: int) -> None:
-        """What a request took."""
-        for kind, n in (("prompt", evaluated), ("cached", cached), ("generated", generated)):
-            self._tokens.labels(tenant.name, kind).inc(max(0, n))
-
     def answered(self, ticket: Ticket) -> None:
-        """A ticket is over: when it began, and whether its first token came in time."""
+        """A ticket is over: what it took, when it began, and whether its first token came in time."""
         tenant = ticket.tenant
+        taken = {"prompt": ticket.n_evaluated, "cached": ticket.n_cached, "generated": ticket.n_generated}
+        for kind, n in taken.items():
+            self._tokens.labels(tenant.name, kind).inc(n)
         if ticket.started_at is not None:
             self._waited.labels(tenant.name).observe(ticket.started_at - ticket.asked_at)
         if ticket.first_at is None:

@@ -15,6 +15,10 @@ from localctx.serve.tickets import Busy, Quota, Stopping
 __all__ = ["Problem", "of_busy", "of_error", "of_validation", "stopping"]
 
 
+KINDS = ("str", "list", "dict")
+"""Kinds of a union, which stand in the place of an error beside the names of parameters."""
+
+
 class Problem(Exception):
     """What a client did wrong, or may try again."""
 
@@ -79,8 +83,9 @@ def of_error(error: LocalctxError) -> Problem:
 
 def of_validation(error: RequestValidationError) -> Problem:
     """The first thing that a body, form or query gets wrong, in OpenAI's words."""
-    first = error.errors()[0]
-    param = _param(first.get("loc", ()))
+    errors = error.errors()
+    param = _param(errors[0].get("loc", ()))
+    first = [one for one in errors if _param(one.get("loc", ())) == param][-1]  # of a union, the last kind
     kind, said = first.get("type", ""), str(first.get("msg", "")).removeprefix("Value error, ")
     if kind == "missing":
         return Problem(
@@ -99,6 +104,6 @@ def _param(place: Sequence[int | str]) -> str | None:
     for part in place[1:]:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif part.islower() or "_" in part:
+        elif part.isidentifier() and part not in KINDS:
             text += f".{part}" if text else part
     return text or None

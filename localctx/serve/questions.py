@@ -151,6 +151,7 @@ class Questions:
                     ticket.n_generated += 1
                 if isinstance(event, Finished):
                     ticket.answer = event.answer
+                    ticket.n_cached = event.answer.tokens.restored
                     ticket.n_evaluated = event.answer.tokens.evaluated
                     ticket.n_generated = event.answer.tokens.generated
                     outcomes.append((ticket, End()))

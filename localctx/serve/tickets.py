@@ -76,7 +76,8 @@ Outcome: TypeAlias = "Piece | Event | End"
 @dataclass(slots=True, eq=False)
 class Ticket:
     """Times are seconds of time.monotonic(). `receive` is called with what has come of it, in order, wherever
-    the worker's `post` brings it; `over`, once, when the worker has done with a ticket that it took.
+    the worker's `post` brings it; `over`, once, when the worker has done with a ticket that it took · n_cached: prompt tokens
+    that were there already.
     """
 
     tenant: Tenant
@@ -87,6 +88,7 @@ class Ticket:
     started_at: float | None = None
     first_at: float | None = None
     n_evaluated: int = 0
+    n_cached: int = 0
     n_generated: int = 0
     answer: Answer | None = None
 
