@@ -110,6 +110,9 @@ class ReadOptions(ModelOptions):
 class RunOptions(AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
+    backend: Annotated[
+        Text, _option("--backend", metavar="llama|openai:URL[#MODEL]", help="What generates the answers.")
+    ] = None
     store_limit: StoreLimit = None
     lora: Annotated[
         list[str] | None,
@@ -187,7 +190,6 @@ class RunOptions(AttentionOptions, ReadOptions):
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
 
-    backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
     split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = (
         None
     )

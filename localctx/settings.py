@@ -47,6 +47,7 @@ STRATEGIES = ("auto", "exact", "stream", "retrieve", "map-reduce", "condense")
 class Settings:
     """Every setting of a run that uses a model. None means: decided when the run starts.
 
+    backend: what generates: "llama", or openai:URL[#MODEL] for another server ·
     ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
     "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
@@ -59,6 +60,7 @@ class Settings:
     """
 
     model: str = DEFAULT_MODEL
+    backend: str = "llama"
     ctx: int | None = None
     threads: int | None = None
     gpu_layers: str = "auto"

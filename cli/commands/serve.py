@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,12 +85,8 @@ def serve(run: RunOptions, later: LaterOptions, server: ServerOptions) -> None:
 
 def _need_libraries() -> None:
     """Raises LocalctxError where the extra is not installed."""
-    try:
-        import fastapi  # noqa: F401  # to see whether it is there
-        import multipart  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise LocalctxError(
-            f"localctx serve needs {error.name}, which is not installed", "pip install 'localctx[serve]'"
-        ) from None
+    for name in ("fastapi", "prometheus_client", "python_multipart", "uvicorn"):
+        if find_spec(name) is None:
+            raise LocalctxError(
+                f"localctx serve needs {name}, which is not installed", "pip install 'localctx[serve]'"
+            )

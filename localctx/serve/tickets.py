@@ -76,8 +76,8 @@ Outcome: TypeAlias = "Piece | Event | End"
 @dataclass(slots=True, eq=False)
 class Ticket:
     """Times are seconds of time.monotonic(). `receive` is called with what has come of it, in order, wherever
-    the worker's `post` brings it; `over`, once, when the worker has done with a ticket that it took · n_cached: prompt tokens
-    that were there already.
+    the worker's `post` brings it; `over`, once, when the worker has done with a ticket that it took ·
+    n_cached: prompt tokens that were there already.
     """
 
     tenant: Tenant

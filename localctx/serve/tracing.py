@@ -49,7 +49,7 @@ class Tracing:
         end_s, now_s = time.time(), time.monotonic()
         asked_ns = _ns(end_s - (now_s - ticket.asked_at))
         context = self._propagate.extract(dict(headers))
-        attributes = {
+        attributes: dict[str, Any] = {
             "localctx.tenant": ticket.tenant.name,
             "gen_ai.usage.output_tokens": ticket.n_generated,
             "localctx.tokens.evaluated": ticket.n_evaluated,

@@ -29,9 +29,9 @@ def server(
 ) -> Iterator[Serving]:
     """The tiny model behind three keys, with a store."""
     settings = Settings(store=str(tmp_path_factory.mktemp("store")), embedder="off", max_tokens=8)
-    with open_model(tiny_model_path, EngineOptions(name="tiny")) as model:
-        with served(model, settings, ring) as serving:
-            yield serving
+    model = open_model(tiny_model_path, EngineOptions(name="tiny"))
+    with model, served(model, settings, ring) as serving:
+        yield serving
 
 
 @pytest.fixture
