@@ -56,7 +56,8 @@ class Settings:
     FILE[:SCALE],... · flash_attn: "auto", "on" or "off" · override_kv: metadata of the model file that is
     replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names · embedder:
     name or path of the model whose vectors find passages in other words than the question's, or "off" ·
-    reranker: name or path of a cross-encoder that judges the best passages again, or "off".
+    reranker: name or path of a cross-encoder that judges the best passages again, or "off" · parallel: how
+    many questions are answered side by side at most.
     """
 
     model: str = DEFAULT_MODEL
@@ -93,6 +94,7 @@ class Settings:
     yarn_beta_slow: float | None = None
     embedder: str = DEFAULT_EMBEDDER
     reranker: str | None = None
+    parallel: int | None = None
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -143,6 +145,7 @@ def _check_ranges(settings: Settings) -> None:
         "min_p": (0, 1),
         "max_tokens": (1, 1 << 24),
         "latency": (0, 86_400),
+        "parallel": (1, 100),
     }
     for name, (low, high) in limits.items():
         value = getattr(settings, name)

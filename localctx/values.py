@@ -175,11 +175,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One sequence to decode. Only requests of the same `realm` share what was computed for one of them."""
+    """One sequence to decode."""
 
     prompt: Prompt
     sampling: Sampling = field(default_factory=Sampling)
-    realm: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +261,10 @@ class Model(Protocol):
         Raises UsageError beyond the trained length, OutOfMemory when it does not fit.
         """
 
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> Context:
-        """Load the weights if needed and make a context. Raises OutOfMemory before allocating."""
+    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> Context:
+        """Load the weights if needed and make a context. n_longest: tokens of one sequence at most, where all
+        together may have more. Raises OutOfMemory before allocating.
+        """
 
     def close(self) -> None:
         """Free the weights."""

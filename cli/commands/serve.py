@@ -36,7 +36,6 @@ class ServerOptions:
     api_key_file: Annotated[
         str | None, _option("--api-key-file", "FILE", "TOML file of keys and their limits.")
     ] = None
-    slots: Annotated[int, _option("--slots", "N", "Chats decoded side by side.")] = 16
     max_queue: Annotated[int, _option("--max-queue", "N", "Requests that wait; more get 429.")] = 256
     max_body: Annotated[str, _option("--max-body", "SIZE", "Largest JSON body.")] = "8M"
     max_upload: Annotated[str, _option("--max-upload", "SIZE", "Largest document.")] = "512M"
@@ -45,7 +44,7 @@ class ServerOptions:
 
     def check(self) -> None:
         """Raises UsageError for numbers that cannot be."""
-        for name in ("slots", "max_queue", "timeout", "grace"):
+        for name in ("max_queue", "timeout", "grace"):
             value = getattr(self, name)
             if not 0 < value < 1e9:
                 raise UsageError(f"--{name.replace('_', '-')} {value:g} is out of range", "a number above 0")
@@ -72,8 +71,8 @@ def serve(run: RunOptions, later: LaterOptions, server: ServerOptions) -> None:
         max_upload_bytes=parse_bytes(server.max_upload, "--max-upload"),
         answer_s=server.timeout,
     )
-    options = ServeOptions(n_parallel=server.slots, max_queue=server.max_queue, limits=limits)
     settings, chosen = choose_model(run.flags(), run.config)
+    options = ServeOptions.of(settings, server.max_queue, limits)
     with ExitStack() as stack:
         listening = stack.enter_context(closing(listen(server.host, server.port)))
         model = stack.enter_context(closing(open_model_for(settings, chosen)))

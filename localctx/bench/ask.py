@@ -231,10 +231,9 @@ class _Asker:
                 placed = _result(streamed(cache, self._index, question, room))
             layouts: list[Layout] = []
 
-            def arrange(context: KVContext) -> Layout | None:
-                layout = placed.arrange(context)
-                layouts.extend(() if layout is None else (layout,))
-                return layout
+            def arrange(context: KVContext) -> Layout:
+                layouts.append(placed.arrange(context))
+                return layouts[-1]
 
             n_ctx = self._n_ctx(placed.n_tokens + len(cache.frame.suffix), n_answer)
             decoded = _result(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
@@ -255,6 +254,7 @@ class _Asker:
 
     @contextmanager
     def _cache(self, run: Run, question: str, held: Held) -> Iterator[QuestionCache]:
+        held.kept.begin_question()
         with opened_cache(run, question_task(question), held.kept) as found:
             if isinstance(found, str):
                 raise NotComposable(found, "take another --model")

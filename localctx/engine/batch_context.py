@@ -8,13 +8,13 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Self
 
 from localctx._native import AbortFlag
 from localctx.engine.generation import Decoder, Generation, NewSplitter
-from localctx.engine.live import Live
+from localctx.engine.open_batch import OpenBatch, PartsStock
 from localctx.engine.schedule import Scheduler
 from localctx.errors import LocalctxError, UsageError
 from localctx.values import Piece, Progress, Request
@@ -119,21 +119,6 @@ class BatchContext:
         return stream
 
     @contextmanager
-    def live(self) -> Iterator[Live]:
-        """The body has the cache for itself and submits requests as they come; an earlier generate() is
-        ended. cancel() ends what is open. Raises LocalctxError when the cache is at work or closed.
-        """
-        with self.taken():
-            generation = Generation(self._decoder, self._scheduler, (), self._new_splitter)
-            live = Live(
-                generation, self._scheduler, self._stop, lambda one: check_requests([one], self.n_ctx)
-            )
-            try:
-                yield live
-            finally:
-                generation.close()
-
-    @contextmanager
     def taken(self) -> Iterator[None]:
         """The body has the cache for itself, Ctrl-C and cancel() set the flag that it looks at; an earlier
         generate() is ended. Raises LocalctxError when the cache is at work or closed.
@@ -147,6 +132,21 @@ class BatchContext:
                 yield
         finally:
             self._is_taken = False
+
+    def open_batch(self) -> OpenBatch:
+        """See kv.BatchingContext."""
+        return self._opened_batch(None)
+
+    def _opened_batch(self, stock: PartsStock | None) -> OpenBatch:
+        self._check_open()
+        self._end_current()
+        self._stop.clear()
+        self._is_taken = True
+        for sequence in range(self.n_seq):
+            self._decoder.drop(sequence, 0)
+        self._scheduler.reset()
+        generation = Generation(self._decoder, self._scheduler, (), self._new_splitter, stock)
+        return OpenBatch(generation, self._scheduler, _BatchHost(self), stock)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -178,6 +178,33 @@ class BatchContext:
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
+
+
+class _BatchHost:
+    """An open_batch.Host: what of a context its batch may touch."""
+
+    def __init__(self, context: BatchContext) -> None:
+        self._context = context
+
+    @property
+    def n_batch(self) -> int:
+        return self._context._decoder.n_batch
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._context._stop.is_set
+
+    def check(self, request: Request) -> None:
+        check_requests([request], self._context.n_ctx)
+
+    def stepping(self) -> AbstractContextManager[None]:
+        return _watching_sigint(self._context._stop)
+
+    def stop(self) -> None:
+        self._context.cancel()
+
+    def release(self) -> None:
+        self._context._is_taken = False
 
 
 def _steps(

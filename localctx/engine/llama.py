@@ -164,11 +164,13 @@ class LlamaModel:
         options = self._options
         check_context_size(self.info, n_ctx, n_seq, reach(self._header, options.rope), force=options.force)
 
-    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaContext:
-        """`n_outputs`: rows of logits of one step, for score(). Raises UsageError beyond the trained length,
-        OutOfMemory before anything is allocated, ModelError with llama.cpp's reason.
+    def open_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> LlamaContext:
+        """`n_outputs`: rows of logits of one step · n_longest: see values.Model. Raises UsageError beyond the
+        trained length, OutOfMemory before anything is allocated, ModelError with llama.cpp's reason.
         """
-        sizes = ContextSizes(n_ctx, n_seq, n_outputs=n_outputs)
+        sizes = ContextSizes(n_ctx, n_seq, n_outputs=n_outputs, n_longest=n_longest)
         context = LlamaContext(lib, self, sizes, self._prepare(sizes))
         self._add(context)
         return context
@@ -178,24 +180,23 @@ class LlamaModel:
         self.info = dataclasses.replace(self.info, rope=context.rope)
 
     def kv_refusal(self) -> str | None:
-        """Why this model's KV cannot be stored in runs, in words that follow its name; None when it may be
-        (open_kv_context() then tries it).
-        """
+        """Why its KV cannot be stored in runs, in words that follow its name; None: a context tries it."""
         return self._kv.refusal
 
     def kv_space(self, prefix: Sequence[int]) -> KVSpace:
         """What stored KV behind `prefix` depends on. Raises NotComposable, ModelError for damaged factors."""
         return KVSpace(self.info.fingerprint, self._kv.table(self.info.name).line, tuple(prefix))
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaKVContext:
-        """open_context() for KV that is exported and put back. It has more cells than asked for where the
-        model turns its keys differently in a short context.
-
-        Raises NotComposable as well, by name or because a trial, once a model, failed.
+    def open_kv_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> LlamaKVContext:
+        """open_context() for KV that is exported and put back; with more cells than asked for where a short
+        context turns keys differently. Raises NotComposable as well, by name or because a trial failed.
         """
         table = self._kv.table(self.info.name)
-        sizes = ContextSizes(self._kv.least_n_ctx(n_ctx), n_seq, n_spare(self.n_batch), n_outputs)
-        self._kv.check_size(sizes.n_ctx, self.info.name)
+        spare, n_ctx = n_spare(self.n_batch, n_seq), self._kv.least_n_ctx(n_ctx)
+        sizes = ContextSizes(n_ctx, n_seq, spare, n_outputs, n_longest)
+        self._kv.check_size(sizes.n_reach, self.info.name)
         context = LlamaKVContext(lib, self, sizes, table, self._prepare(sizes))
         with freed_on_error(lambda _: context.close(), 0):
             self._add(context)
@@ -205,13 +206,13 @@ class LlamaModel:
     def _prepare(self, sizes: ContextSizes) -> tuple[str, ...]:
         """Check the sizes, load the weights; returns notices."""
         self._check_open()
-        self._check_size(sizes.n_ctx, sizes.n_seq)
+        self._check_size(sizes.n_reach, sizes.n_ids)
         notices = self._require_memory(sizes)
         with self._lock:
             if self._weights is None:
                 self._weights = self._load(vocab_only=False)
             self.adapters.load(lib, self._weights)
-            try_options(lib, self, self.rope_for(sizes.n_ctx), self._tried)
+            try_options(lib, self, self.rope_for(sizes.n_reach), self._tried)
         return notices
 
     def rope_for(self, n_ctx: int) -> PassedRope:

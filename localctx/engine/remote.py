@@ -130,7 +130,7 @@ class RemoteModel:
             raise UsageError(f"--ctx {wanted} is more than {self.info.name} has ({self._n_ctx:,})")
         return wanted or self._n_ctx
 
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> RemoteContext:
+    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> RemoteContext:
         """Requests that are sent n_seq at a time."""
         return RemoteContext(self._client, self.info.name, n_ctx, n_seq)
 

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
-from localctx.engine.live import Live
 from localctx.errors import LocalctxError
+from localctx.kv import Batch, BatchingContext, Shared
 from localctx.serve.tickets import ChatJob, End, Outcome, Ticket
-from localctx.values import Context, Piece
+from localctx.values import Model, Piece
 
-__all__ = ["ChatContext", "ChatModel", "Chats"]
-
-
-class ChatContext(Context, Protocol):
-    """A context that takes requests while others run."""
-
-    def live(self) -> AbstractContextManager[Live]:
-        """See BatchContext."""
-
-
-@runtime_checkable
-class ChatModel(Protocol):
-    """A model whose contexts do."""
-
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> ChatContext:
-        """See values.Model."""
+__all__ = ["Chats"]
 
 
 @dataclass(slots=True)
@@ -41,9 +25,9 @@ class _Choice:
 
 
 class Chats:
-    """A Lane for ChatJob. Requests come with a realm each: no cells are shared between tenants."""
+    """A Lane for ChatJob. No cells are shared between tenants: what one asked, no other can time."""
 
-    def __init__(self, model: ChatModel, n_ctx: int, n_seq: int) -> None:
+    def __init__(self, model: Model, n_ctx: int, n_seq: int) -> None:
         """Opens the context, and with it loads the weights. Raises OutOfMemory, UsageError, ModelError."""
         self._model = model
         self._n_ctx, self._n_seq = n_ctx, n_seq
@@ -53,8 +37,12 @@ class Chats:
 
     def _begin(self) -> None:
         self._stack = ExitStack()
-        self._context = self._stack.enter_context(closing(self._model.open_context(self._n_ctx, self._n_seq)))
-        self._live: Live | None = None
+        context = self._stack.enter_context(closing(self._model.open_context(self._n_ctx, self._n_seq)))
+        if not isinstance(context, BatchingContext):
+            self._stack.close()
+            raise LocalctxError(f"{self._model.info.name} cannot be served", "a model file")
+        self._context = context
+        self._batch: Batch | None = None
 
     @property
     def n_ctx(self) -> int:
@@ -70,11 +58,12 @@ class Chats:
         """See Lane."""
         if not isinstance(ticket.job, ChatJob):
             raise TypeError("no chat")
-        live = self._ready()
+        batch = self._ready()
+        shared = Shared(ticket.tenant.name.encode(), self._context.n_ctx)
         self._numbers[ticket] = set()
         for choice, request in enumerate(ticket.job.requests):
             try:
-                number = live.submit(request)
+                number = batch.submit(request, shared=shared)
             except LocalctxError:
                 self.cancel(ticket)
                 raise
@@ -130,8 +119,8 @@ class Chats:
         """See Lane."""
         self._stack.close()
 
-    def _ready(self) -> Live:
+    def _ready(self) -> Batch:
         """Taken by the thread that works with it."""
-        if self._live is None:
-            self._live = self._stack.enter_context(self._context.live())
-        return self._live
+        if self._batch is None:
+            self._batch = self._stack.enter_context(closing(self._context.open_batch()))
+        return self._batch

@@ -86,8 +86,7 @@ def asked_chat(service: Service, tenant: Tenant, body: ChatBody) -> Asked:
         stop=tuple(filter(None, stop)),
     )
     requests = tuple(
-        Request(prompt, replace(sampling, seed=sampling.seed + number), tenant.name)
-        for number in range(body.n or 1)
+        Request(prompt, replace(sampling, seed=sampling.seed + number)) for number in range(body.n or 1)
     )
     return Asked(ChatJob(requests), len(prompt.tokens))
 

@@ -7,21 +7,17 @@ neither ids nor counts nor times tell one what another has.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from localctx.errors import LocalctxError
 from localctx.serve.keys import Tenant
 from localctx.serve.tickets import End, Outcome, QuestionJob, Ticket
-from localctx.session.ask import ask
-from localctx.session.events import Event, Finished, Text
-from localctx.session.kept import Kept
-from localctx.session.one_context import Held
+from localctx.session.events import Event, Failed, Finished, Text
+from localctx.session.side_by_side import SideBySide
 from localctx.settings import Settings
 from localctx.values import Model
 
 if TYPE_CHECKING:
-    from localctx.document import Document
     from localctx.engine.embedder import EmbedderFile
     from localctx.engine.reranker import RerankerFile
 
@@ -29,67 +25,6 @@ __all__ = ["Questions"]
 
 MAX_IDLE = 2
 """Tenants without an open question whose contexts stay open."""
-
-
-class _Asking:
-    """One tenant's questions, one after the other."""
-
-    def __init__(
-        self,
-        model: Model,
-        settings: Settings,
-        embedder: EmbedderFile | str | None,
-        reranker: RerankerFile | None,
-    ) -> None:
-        self._model, self._settings = model, settings
-        self._embedder, self._reranker = embedder, reranker
-        self._held = Held(Kept.of_settings(settings, lambda text: None))
-        self._open: OrderedDict[int, Generator[Event, None, None]] = OrderedDict()
-        self._n_submitted = 0
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._open
-
-    def submit(self, documents: Sequence[Document], question: str, settings: Settings) -> int:
-        number = self._n_submitted
-        self._n_submitted += 1
-        events = ask(
-            documents,
-            self._model,
-            question,
-            settings,
-            held=self._held,
-            embedder=self._embedder,
-            reranker=self._reranker,
-        )
-        if not isinstance(events, Generator):
-            raise TypeError("ask() is no generator")
-        self._open[number] = events
-        return number
-
-    def cancel(self, number: int) -> None:
-        events = self._open.pop(number, None)
-        if events is not None:
-            events.close()
-
-    def step(self) -> list[tuple[int, Event | LocalctxError]]:
-        if not self._open:
-            return []
-        number, events = next(iter(self._open.items()))
-        try:
-            event = next(events)
-        except LocalctxError as error:
-            del self._open[number]
-            return [(number, error)]
-        if isinstance(event, Finished):
-            self.cancel(number)
-        return [(number, event)]
-
-    def close(self) -> None:
-        for number in list(self._open):
-            self.cancel(number)
-        self._held.close()
 
 
 class Questions:
@@ -107,9 +42,8 @@ class Questions:
         self._model, self._settings_of = model, settings_of
         self._embedder, self._reranker = embedder, reranker
         self._n_parallel = n_parallel
-        self._askings: OrderedDict[str, _Asking] = OrderedDict()
+        self._askings: OrderedDict[str, SideBySide] = OrderedDict()
         self._open: dict[tuple[str, int], Ticket] = {}
-        self._stopped = False
 
     @property
     def has_room(self) -> bool:
@@ -124,9 +58,15 @@ class Questions:
         name = ticket.tenant.name
         if name not in self._askings:
             settings = self._settings_of(ticket.tenant)
-            self._askings[name] = _Asking(self._model, settings, self._embedder, self._reranker)
+            self._askings[name] = SideBySide(
+                self._model,
+                settings,
+                n_parallel=self._n_parallel,
+                embedder=self._embedder,
+                reranker=self._reranker,
+            )
         self._askings.move_to_end(name)
-        number = self._askings[name].submit(job.documents, job.question, job.settings)
+        number = self._askings[name].submit(job.documents, job.question, settings=job.settings)
         self._open[name, number] = ticket
 
     def cancel(self, ticket: Ticket) -> None:
@@ -134,30 +74,37 @@ class Questions:
         for (name, number), other in list(self._open.items()):
             if other is ticket:
                 self._askings[name].cancel(number)
-                del self._open[name, number]
+                self._over(name, number)
 
     def step(self) -> list[tuple[Ticket, Outcome]]:
         """See Lane."""
         outcomes: list[tuple[Ticket, Outcome]] = []
         for name, asking in self._askings.items():
             for number, event in asking.step():
-                ticket = self._open[name, number]
-                if isinstance(event, LocalctxError):
-                    outcomes.append((ticket, End(event)))
-                    del self._open[name, number]
-                    continue
-                outcomes.append((ticket, event))
-                if isinstance(event, Text):
-                    ticket.n_generated += 1
-                if isinstance(event, Finished):
-                    ticket.answer = event.answer
-                    ticket.n_cached = event.answer.tokens.restored
-                    ticket.n_evaluated = event.answer.tokens.evaluated
-                    ticket.n_generated = event.answer.tokens.generated
-                    outcomes.append((ticket, End()))
-                    del self._open[name, number]
+                outcomes += self._taken(name, number, event)
         self._let_go()
         return outcomes
+
+    def _taken(self, name: str, number: int, event: Event | Failed) -> list[tuple[Ticket, Outcome]]:
+        ticket = self._open[name, number]
+        if isinstance(event, Failed):
+            self._over(name, number)
+            return [(ticket, End(event.error))]
+        if isinstance(event, Text):
+            ticket.n_generated += 1
+        if not isinstance(event, Finished):
+            return [(ticket, event)]
+        ticket.answer, tokens = event.answer, event.answer.tokens
+        ticket.n_evaluated, ticket.n_cached = tokens.evaluated, tokens.restored
+        ticket.n_generated = tokens.generated
+        self._over(name, number)
+        return [(ticket, event), (ticket, End())]
+
+    def _over(self, name: str, number: int) -> None:
+        """Let go of what was read: the documents will be closed."""
+        job = self._open.pop((name, number)).job
+        if isinstance(job, QuestionJob):
+            self._askings[name].forget(job.documents)
 
     def _let_go(self) -> None:
         """Close what is idle and was not used for longest."""
@@ -167,7 +114,8 @@ class Questions:
 
     def stop(self) -> None:
         """See Lane."""
-        self._stopped = True
+        for asking in list(self._askings.values()):
+            asking.stop()
 
     def close(self) -> None:
         """See Lane."""

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.errors import LocalctxError, UsageError
+from localctx.errors import UsageError
 from localctx.from_settings import open_document_for
 from localctx.registry.selectors import opened_embedder, opened_reranker
-from localctx.serve.chats import ChatModel, Chats
+from localctx.serve.chats import Chats
 from localctx.serve.documents import StoredFile, UploadedFiles
 from localctx.serve.gate import Limits
 from localctx.serve.keys import KeyRing, Tenant
@@ -28,6 +28,7 @@ from localctx.serve.worker import Outcomes, Worker
 from localctx.session.events import ignore_progress
 from localctx.session.opening import read_all
 from localctx.session.run import start
+from localctx.session.side_by_side import DEFAULT_PARALLEL
 from localctx.settings import Settings
 from localctx.values import Model
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ServeOptions", "Service"]
 
+CHATS = 16
+"""Chats decoded side by side where --parallel says nothing."""
 MOST_CELLS = 32_768
 """Cells that chats share where --ctx says nothing."""
 FOLDER = "serve"
@@ -48,10 +51,16 @@ class ServeOptions:
     max_queue: requests of each kind that wait.
     """
 
-    n_parallel: int = 16
-    n_questions: int = 4
+    n_parallel: int = CHATS
+    n_questions: int = DEFAULT_PARALLEL
     max_queue: int = 256
     limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def of(cls, settings: Settings, max_queue: int, limits: Limits) -> Self:
+        """With as many side by side as the settings say, else what is best for most machines."""
+        n = settings.parallel
+        return cls(n or CHATS, n or DEFAULT_PARALLEL, max_queue, limits)
 
 
 class Service:
@@ -70,7 +79,7 @@ class Service:
             self.embedder = stack.enter_context(opened_embedder(settings))
             finder = stack.enter_context(opened_embedder(settings))
             reranker = stack.enter_context(opened_reranker(settings))
-            chats = Chats(_chatting(model), self._n_ctx(), options.n_parallel)
+            chats = Chats(model, self._n_ctx(), options.n_parallel)
             self.n_ctx = chats.n_ctx
             questions = Questions(model, self.settings_of, options.n_questions, finder, reranker)
             self.worker = Worker(
@@ -159,10 +168,3 @@ class Service:
         with self._embedding() as file:
             embedder = file.open()
             return embedder.vectors(texts), sum(map(embedder.n_tokens, texts))
-
-
-def _chatting(model: Model) -> ChatModel:
-    """The model, whose contexts take requests while others run. Raises UsageError for one of another kind."""
-    if not isinstance(model, ChatModel):
-        raise LocalctxError(f"{model.info.name} cannot be served", "a model file")
-    return model

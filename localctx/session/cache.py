@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from localctx import _native
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable, UsageError
 from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
@@ -66,13 +65,13 @@ class KVModel(Model, Protocol):
     def kv_space(self, prefix: Sequence[int]) -> KVSpace:
         """What its stored KV depends on. Raises NotComposable."""
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1) -> KVContext:
+    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> KVContext:
         """A context whose KV can be taken out and put back. Raises NotComposable."""
 
 
 @dataclass(slots=True)
 class Cache:
-    """`prefix`: tokens before every document · `limit`: the largest context, in tokens."""
+    """`limit`: the largest context, in tokens."""
 
     run: Run
     model: KVModel
@@ -192,9 +191,8 @@ class Cache:
         return all(self.kept.run(run_id) is not None for run_id in stream.ids)
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
-        """Cells that prefilling under a policy takes, at least a few for the prefix alone.
-
-        Raises UsageError for more than the model was trained for.
+        """Cells that prefilling under a policy takes, a few for the prefix alone at least. Raises UsageError
+        for more than the model was trained for.
         """
         attended = policy.sinks + policy.window
         if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
@@ -215,13 +213,16 @@ class Cache:
 
     # --- speed ------------------------------------------------------------------------------------
 
+    def known_rate(self, kind: RateKind = "prompt") -> float | None:
+        """What rate() says without a context; None where it needs one."""
+        return self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
+
     def rate(self, context: KVContext, kind: RateKind = "prompt") -> float:
         """Tokens a second of this model here, as measured before, else by evaluating a few.
 
         prompt: a short context is filled · stream: a document is prefilled behind its window.
         """
-        known = self.kept.rate(self.model.info.fingerprint, self._machine(kind))
-        if known is not None:
+        if (known := self.known_rate(kind)) is not None:
             return known
         tokens = [*self.prefix, *self.run.readings[0].stream[:PROBE_TOKENS]][: context.n_ctx - 1]
         n_evaluated = context.place(tokens[:PROBE_LEAD], ())  # the first step also touches the weights
@@ -229,13 +230,13 @@ class Cache:
         n_timed = context.place(tokens, ())
         rate = n_timed / max(time.perf_counter() - started, 1e-9)
         self.run.n_evaluated += n_evaluated + n_timed
-        self.kept.note_rate(self.model.info.fingerprint, self._machine("prompt"), rate)
+        self.kept.speeds.note(self.model.info.fingerprint, self._machine("prompt"), rate)
         return rate
 
     def note_rate(self, n_tokens: int, seconds: float, kind: RateKind = "prompt") -> None:
         """Remember a speed that was just seen, if over enough tokens."""
         if n_tokens >= PROBE_TOKENS and seconds > 0:
-            self.kept.note_rate(self.model.info.fingerprint, self._machine(kind), n_tokens / seconds)
+            self.kept.speeds.note(self.model.info.fingerprint, self._machine(kind), n_tokens / seconds)
 
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
@@ -280,19 +281,19 @@ def run_finder(cache: Cache, streams: Sequence[Sequence[TokenStream]]) -> RunOf:
     prefix = cache.prefix_stream()
 
     def find(document: int | None, token: int) -> tuple[KVSource, int]:
-        _, run, row = run_at(cache, (prefix,) if document is None else streams[document], token)
-        return run, row
+        _, source, row = run_at(cache, (prefix,) if document is None else streams[document], token)
+        return source, row
 
     return find
 
 
-def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, _native.Run, int]:
-    """(id, run, row) of a document's token, from the first of its streams whose run is loaded. Raises
-    LookupError.
+def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, KVSource, int]:
+    """(id, run, row) of a document's token, from the first of its streams whose run is loaded or is being
+    read. Raises LookupError.
     """
     for stream in streams:
         number = stream.run_at(token)
-        run = cache.kept.run(stream.ids[number])
-        if run is not None:
-            return stream.ids[number], run, token - stream.spans[number][0]
+        source = cache.kept.source(stream.ids[number])
+        if source is not None:
+            return stream.ids[number], source, token - stream.spans[number][0]
     raise LookupError(f"the run of token {token} is not loaded")

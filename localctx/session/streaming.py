@@ -14,7 +14,7 @@ from localctx.errors import NotComposable
 from localctx.index import LexicalIndex
 from localctx.kv import KVContext
 from localctx.selection import header_line
-from localctx.session.cache import Cache, run_finder
+from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
 from localctx.session.landmarks import landmarks_of
@@ -86,8 +86,15 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         refresh = _refresh(cache, context, groups, question) + _absent(cache, supplied, passages)
         return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
 
-    finder, refreshed = run_finder(cache, supplied.streams), Refreshed(cache, supplied.streams)
-    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed, not supplied.is_complete)
+    return Placed(
+        passages,
+        n_tokens,
+        supplied.n_read(),
+        arrange,
+        supplied.streams,
+        Refreshed(cache, supplied.streams),
+        is_cancelled=not supplied.is_complete,
+    )
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:
@@ -204,7 +211,7 @@ def _absent(cache: Cache, supplied: Supply, passages: Sequence[Passage]) -> list
         at = passage.first_token
         while at < end:
             stop = min(end, _end_of_run(streams, at))
-            if all(cache.kept.run(stream.ids[stream.run_at(at)]) is None for stream in streams):
+            if all(cache.kept.source(stream.ids[stream.run_at(at)]) is None for stream in streams):
                 found.append((passage.document, at, stop))
             at = stop
     return found

@@ -25,7 +25,7 @@ class Asked:
 
     def __init__(self, model: EchoModel, text: str, n_tokens: int = 100, tenant: Tenant = ANYONE) -> None:
         prompt = model.prompt([Message("user", (text,))])
-        job = ChatJob((Request(prompt, Sampling(max_tokens=n_tokens), tenant.name),))
+        job = ChatJob((Request(prompt, Sampling(max_tokens=n_tokens)),))
         self.outcomes: list[Outcome] = []
         self.begun, self.ended, self.let_go = threading.Event(), threading.Event(), threading.Event()
         self.ticket = Ticket(tenant, job, self.take, time.monotonic(), self.let_go.set)
@@ -148,17 +148,20 @@ def fail_once(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def broken() -> object:
         monkeypatch.undo()
-        live = begin()
+        batch = begin()
 
         class Broken:
-            def submit(self, request: Request) -> int:
-                return live.submit(request)  # type: ignore[attr-defined,no-any-return]  # a Live
+            def submit(self, request: Request, shared: object) -> int:
+                return batch.submit(request)  # type: ignore[attr-defined,no-any-return]  # a Batch
+
+            def close(self) -> None:
+                pass
 
             def step(self) -> list[Piece]:
                 raise LocalctxError("evaluating failed")
 
-        monkeypatch.setattr(chats, "_live", Broken())
-        return chats._live
+        monkeypatch.setattr(chats, "_batch", Broken())
+        return chats._batch
 
     monkeypatch.setattr(chats, "_ready", broken)
 
