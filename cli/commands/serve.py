@@ -15,7 +15,7 @@ from localctx.errors import LocalctxError, UsageError
 
 from ..options import LaterOptions, RunOptions, with_options
 
-__all__ = ["register"]
+__all__ = ["need_libraries", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ class ServerOptions:
 def serve(run: RunOptions, later: LaterOptions, server: ServerOptions) -> None:
     """Serve a model and documents to OpenAI's clients, until Ctrl-C or SIGTERM."""
     later.refuse_given()
-    _need_libraries()
+    need_libraries()
     from localctx.from_settings import choose_model, open_model_for
     from localctx.serve.gate import Limits
     from localctx.serve.keys import KeyRing, read_keys
@@ -82,7 +82,7 @@ def serve(run: RunOptions, later: LaterOptions, server: ServerOptions) -> None:
         serve_until_signal(service, listening, server.host, grace_s=server.grace, say=note)
 
 
-def _need_libraries() -> None:
+def need_libraries() -> None:
     """Raises LocalctxError where the extra is not installed."""
     for name in ("fastapi", "prometheus_client", "python_multipart", "uvicorn"):
         if find_spec(name) is None:
