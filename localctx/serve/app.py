@@ -73,7 +73,10 @@ def make_app(service: Service, hosts: frozenset[str] | None = None) -> FastAPI:
         yield
         await run_in_threadpool(service.close)
 
-    app = FastAPI(title="localctx", version=localctx.__version__, lifespan=lifespan)
+    # Its pages of documentation would fetch scripts from elsewhere.
+    app = FastAPI(
+        title="localctx", version=localctx.__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
     app.state.service = service
     app.include_router(router)
     app.add_exception_handler(Problem, _tell_problem)

@@ -50,11 +50,13 @@ def check_address(host: str, *, has_keys: bool, force: bool) -> str | None:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises UsageError where that is not possible."""
+    if not 0 <= port <= 65_535:
+        raise UsageError(f"cannot listen on {host}:{port}", "a port from 1 to 65535, 0 for a free one")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (while")[0]
         raise UsageError(
             f"cannot listen on {host}:{port}: {reason}", "--port N takes another port, 0 a free one"
         ) from None

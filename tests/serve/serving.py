@@ -54,12 +54,16 @@ class Serving:
 
 @contextmanager
 def served(
-    model: Model, settings: Settings, ring: KeyRing, options: ServeOptions | None = None
+    model: Model,
+    settings: Settings,
+    ring: KeyRing,
+    options: ServeOptions | None = None,
+    hosts: frozenset[str] | None = None,
 ) -> Iterator[Serving]:
     """The app on a free port, in threads of this process."""
     service = Service(model, settings, ring, options or ServeOptions(n_parallel=4))
     listening = socket.create_server(("127.0.0.1", 0))
-    app = make_app(service)
+    app = make_app(service, hosts)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
