@@ -75,7 +75,12 @@ def make_app(service: Service, hosts: frozenset[str] | None = None) -> FastAPI:
 
     # Its pages of documentation would fetch scripts from elsewhere.
     app = FastAPI(
-        title="localctx", version=localctx.__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="localctx",
+        version=localctx.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        telemetry={"tracing": False},  # tracing.py's span is the request's
     )
     app.state.service = service
     app.include_router(router)

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,10 +18,13 @@ from localctx.errors import Interrupted, LocalctxError, UsageError
 from localctx.serve.app import make_app
 from localctx.serve.gate import LOOPBACK_NAMES
 from localctx.serve.service import Service
+from localctx.serve.worker import Worker
 
 __all__ = ["check_address", "is_loopback", "listen", "serve"]
 
 BACKLOG = 1024
+LAST_S = 10
+"""Seconds for connections to close after the last answer was ended."""
 
 
 def is_loopback(host: str) -> bool:
@@ -63,17 +67,24 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """A second signal ends what is still running."""
+    """A signal lets running answers finish, for grace_s seconds; a second one ends them."""
 
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, worker: Worker, grace_s: float) -> None:
         super().__init__(config)
-        self._on_stop = on_stop
+        self._worker = worker
+        self._timer = threading.Timer(grace_s, worker.end)
+        self._timer.daemon = True
         self.signal_number: int | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.signal_number = self.signal_number or sig
-        self._on_stop()
-        super().handle_exit(sig, frame)
+        # In a thread: the worker's lock may be held by what the signal interrupted.
+        if self.signal_number is None:
+            self.signal_number = sig
+            threading.Thread(target=self._worker.drain, daemon=True).start()
+            self._timer.start()
+        else:
+            threading.Thread(target=self._worker.end, daemon=True).start()
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -102,13 +113,13 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(grace_s)),
+        timeout_graceful_shutdown=round(grace_s) + LAST_S,
         timeout_keep_alive=30,
         lifespan="on",
     )
     guard = AbortFlag()
     guard.watch_sigint()  # no context of the engine takes Ctrl-C for itself: it ends the server in order
-    server = _Server(config, service.worker.drain)
+    server = _Server(config, service.worker, grace_s)
     address, port = listening.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
     say(f"serving {service.model.info.name} at http://{shown}:{port}/v1")

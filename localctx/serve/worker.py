@@ -22,6 +22,7 @@ __all__ = ["Outcomes", "Post", "Worker"]
 
 Outcomes: TypeAlias = Sequence[tuple[Ticket, Outcome]]
 Post: TypeAlias = Callable[[Outcomes], None]
+ENDED = LocalctxError("the server is shutting down", "ask again in a moment")
 BUSY_RETRY_S = 1.0
 """Least time after which a full queue is worth trying again."""
 
@@ -41,7 +42,7 @@ class Worker:
         self._running: set[Ticket] = set()
         self._cancelled: set[Ticket] = set()
         self._changed = threading.Condition()
-        self._is_draining = self._is_closing = False
+        self._is_draining = self._is_ending = self._is_closing = False
         self._thread = threading.Thread(target=self._work, name="localctx-decode", daemon=True)
         self.failure: BaseException | None = None
 
@@ -110,8 +111,16 @@ class Worker:
         for ticket in waiting:
             ticket.over()
         if waiting:
-            error = LocalctxError("the server is shutting down", "ask again in a moment")
-            self._post([(ticket, End(error)) for ticket in waiting])
+            self._post([(ticket, End(ENDED)) for ticket in waiting])
+
+    def end(self) -> None:
+        """Take nothing more, and end what is running too: it is told so."""
+        self.drain()
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify()
+        for lane in self._lanes.values():
+            lane.stop()
 
     def close(self) -> None:
         """End what is open, stop the thread, free the lanes."""
@@ -151,10 +160,12 @@ class Worker:
             while not (self._is_closing or self._running or any(self._queues.values())):
                 self._changed.wait()
             cancelled, self._cancelled = self._cancelled, set()
-            is_closing = self._is_closing
-        for ticket in list(self._running) if is_closing else cancelled:
+            is_ending, is_closing = self._is_ending, self._is_closing
+        for ticket in list(self._running) if is_ending or is_closing else cancelled:
             if ticket in self._running:
                 self._lanes[type(ticket.job)].cancel(ticket)
+                if is_ending:
+                    self._post([(ticket, End(ENDED))])
                 self._over(ticket)
         return not is_closing
 

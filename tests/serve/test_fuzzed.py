@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from serve.serving import ALICE, Serving
-
-import pytest
 
 
 @pytest.mark.parametrize("n_examples", [3, pytest.param(200, marks=pytest.mark.proof)])

@@ -92,16 +92,15 @@ def test_an_answer_that_takes_too_long_ends(endless: Serving) -> None:
 
 def test_a_full_line_is_told_at_once(endless: Serving) -> None:
     request = {"content": body(stream=True), "headers": {"Content-Type": "application/json"}}
-    with httpx2.Client(timeout=30) as client:
-        with client.stream("POST", f"{endless.url}{CHAT}", **request) as first:
-            next(first.iter_lines())
-            waiting = waiting_client(endless)
-            while not endless.service.worker.n_waiting:
-                time.sleep(0.01)
-            refused = httpx2.post(f"{endless.url}{CHAT}", **request)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
-            assert int(refused.headers["Retry-After"]) >= 1
-            waiting.close()
+    with httpx2.stream("POST", f"{endless.url}{CHAT}", timeout=30, **request) as first:
+        next(first.iter_lines())
+        waiting = waiting_client(endless)
+        while not endless.service.worker.n_waiting:
+            time.sleep(0.01)
+        refused = httpx2.post(f"{endless.url}{CHAT}", **request)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
+        assert int(refused.headers["Retry-After"]) >= 1
+        waiting.close()
     wait_until_idle(endless)
 
 
@@ -138,7 +137,12 @@ def test_without_keys_another_hosts_name_is_refused(tmp_path: Path, host: str) -
         (b'{"model": "tiny", "messages": [{"role": "user", "content": "x"}], "temperature": NaN}', None),
         (b'{"model": "tiny", "messages": [{"role": "user", "content": "x"}], "seed": 1e999}', None),
         (b'{"model": "tiny", "messages": [{"role": "user", "content": "x"}], "\\ud800": 1}', None),
-        (b'{"model": "tiny", "messages": [{"role": "user", "content": "x"}], "seed": ' + b"9" * 5000 + b"}", None),
+        (
+            b'{"model": "tiny", "messages": [{"role": "user", "content": "x"}], "seed": '
+            + b"9" * 5000
+            + b"}",
+            None,
+        ),
     ],
 )
 def test_a_body_that_no_client_sends_is_refused_in_words(

@@ -21,12 +21,24 @@ CODE = "from localctx.cli.entry import run; run()"
 
 
 @pytest.fixture
-def start(tiny_model_path: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+def start(
+    tiny_model_path: Path, tmp_path: Path
+) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
     """Start a server; the process and its URL."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*words: str) -> tuple[subprocess.Popen[str], str]:
-        fixed = ["serve", "-m", str(tiny_model_path), "--port", "0", "--store", str(tmp_path), "--embedder", "off"]
+        fixed = [
+            "serve",
+            "-m",
+            str(tiny_model_path),
+            "--port",
+            "0",
+            "--store",
+            str(tmp_path),
+            "--embedder",
+            "off",
+        ]
         process = subprocess.Popen(
             [sys.executable, "-c", CODE, *fixed, *words], stderr=subprocess.PIPE, text=True
         )
@@ -54,7 +66,7 @@ def test_a_signal_lets_a_running_answer_finish_and_ends_with_its_code(start: Cal
         process.send_signal(number)
         reasons += [chunk.choices[0].finish_reason for chunk in stream]
         assert reasons[-1] in ("stop", "length")
-        out, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60)
         assert process.returncode == code, err
         assert "Traceback" not in err
 
@@ -103,7 +115,9 @@ def test_addresses_that_others_reach_need_keys() -> None:
 def test_a_port_that_is_taken_is_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=rf"cannot listen on 127\.0\.0\.1:{port}: Address already in use"):
+        with pytest.raises(
+            UsageError, match=rf"cannot listen on 127\.0\.0\.1:{port}: Address already in use"
+        ):
             listen("127.0.0.1", port)
     with pytest.raises(UsageError, match="cannot listen"):
         listen("127.0.0.1", 99_999)
