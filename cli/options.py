@@ -29,6 +29,7 @@ __all__ = [
     "ModelOptions",
     "OutputOptions",
     "Pages",
+    "ParallelOptions",
     "QuietOptions",
     "ReadOptions",
     "ReaderGone",
@@ -172,9 +173,7 @@ class RunOptions(AttentionOptions, ReadOptions):
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """The given options as settings; --kv, --lora and --override-kv may come several times, -ctk and -ctv
-        are two of the keys of --kv.
-        """
+        """As settings; --kv, --lora and --override-kv may come several times, -ctk, -ctv are keys of --kv."""
         given = super().flags()
         types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
         kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
@@ -184,6 +183,16 @@ class RunOptions(AttentionOptions, ReadOptions):
             raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
         several = {"kv": kv, "lora": self.lora, "override_kv": self.override_kv}
         return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelOptions(RunOptions):
+    """Options of a command that has the model answer several requests."""
+
+    parallel: Annotated[
+        int | None,
+        _option("--parallel", "-np", metavar="N", help="Answers written side by side (default 4)."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +208,6 @@ class LaterOptions:
     )
     tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
     main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
-    parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
     schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:

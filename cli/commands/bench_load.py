@@ -10,7 +10,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, QuietOptions, RunOptions, as_words, with_options
+from ..options import LaterOptions, ParallelOptions, QuietOptions, as_words, with_options
 
 __all__ = ["add_load"]
 
@@ -24,7 +24,7 @@ def add_load(group: typer.Typer) -> None:
 
 
 def load(
-    run: RunOptions,
+    run: ParallelOptions,
     later: LaterOptions,
     output: QuietOptions,
     vus: Annotated[int, typer.Option("--vus", metavar="N", help="Virtual users.")] = 100,

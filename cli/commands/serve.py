@@ -13,7 +13,7 @@ import typer
 from localctx.byte_sizes import parse_bytes
 from localctx.errors import LocalctxError, UsageError
 
-from ..options import LaterOptions, RunOptions, with_options
+from ..options import LaterOptions, ParallelOptions, with_options
 
 __all__ = ["need_libraries", "register"]
 
@@ -50,7 +50,7 @@ class ServerOptions:
                 raise UsageError(f"--{name.replace('_', '-')} {value:g} is out of range", "a number above 0")
 
 
-def serve(run: RunOptions, later: LaterOptions, server: ServerOptions) -> None:
+def serve(run: ParallelOptions, later: LaterOptions, server: ServerOptions) -> None:
     """Serve a model and documents to OpenAI's clients, until Ctrl-C or SIGTERM."""
     later.refuse_given()
     need_libraries()

@@ -117,8 +117,8 @@ class Generation:
         limit = min(work.max_tokens, self._scheduler.n_ctx - len(work.tokens))
         stream = TextStream(request.sampling.stop)
         splitter = self._new_splitter(request.prompt.thinking_open)
-        self._answers[number] = _Answer(request, limit, stream, splitter)
         self._scheduler.submit(number, replace(work, max_tokens=limit))
+        self._answers[number] = _Answer(request, limit, stream, splitter)
         return number
 
     def cancel(self, number: int) -> None:

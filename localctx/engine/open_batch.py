@@ -177,10 +177,12 @@ class OpenBatch:
 
 def _ranges(parts: Sequence[KVPart]) -> tuple[tuple[int, int], ...]:
     """The half-open ranges that the parts, in order, stand at, joined where they touch. Raises ValueError for
-    parts that overlap.
+    parts that overlap, or take rows that their source does not have.
     """
     ranges: list[tuple[int, int]] = []
     for part in parts:
+        if part.first < 0 or part.first + part.n_tokens > part.source.n_tokens:
+            raise ValueError(f"rows [{part.first}, {part.first + part.n_tokens}) of {part.source.n_tokens}")
         start, end = part.position, part.position + part.n_tokens
         if ranges and start < ranges[-1][1]:
             raise ValueError(f"a part at [{start}, {end}), another up to {ranges[-1][1]}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -254,7 +254,7 @@ class SideBySide:
 def ask_many(
     documents: Sequence[Document],
     model: Model,
-    questions: Sequence[str],
+    questions: Iterable[str],
     settings: Settings,
     listen: Listener = ignore_progress,
     *,
@@ -262,7 +262,7 @@ def ask_many(
     held: Held | None = None,
     embedder: EmbedderFile | str | None = None,
     reranker: RerankerFile | None = None,
-) -> Iterator[tuple[int, Answer | LocalctxError]]:
+) -> Generator[tuple[int, Answer | LocalctxError], None, None]:
     """The questions' numbers with their answers, or why there is none, as each is finished. Arguments: see
     SideBySide.
     """

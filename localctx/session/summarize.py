@@ -58,7 +58,7 @@ def summarize(
     """
     n_points = wanted_points(length)
     check_strategy(settings.strategy, "summarize")
-    run = start(documents, model, settings, listen, N_SEQ)
+    run = start(documents, model, settings, listen, settings.parallel or N_SEQ)
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         read_all(run)
@@ -79,7 +79,7 @@ def summarize(
 def _plan(run: Run, focus: str | None, n_points: int) -> tuple[Choice, int, int, int]:
     """(strategy, tokens of a part, sequences side by side, context size)."""
     tail = task_tokens(run, focus)
-    n_seq = min(N_SEQ, -(-run.n_tokens // PART_TOKENS))
+    n_seq = min(run.settings.parallel or N_SEQ, -(-run.n_tokens // PART_TOKENS))
     n_whole = run.n_tokens + n_seq * tail
     choice = choose_summarize(run.settings.strategy, n_whole, run.limit)
     if choice.strategy == "exact":
