@@ -140,9 +140,7 @@ class RunOptions(AttentionOptions, ReadOptions):
     ] = None
     top_p: Annotated[float | None, _option("--top-p", help="Nucleus sampling threshold.")] = None
     top_k: Annotated[int | None, _option("--top-k", help="Sample among the K likeliest tokens.")] = None
-    min_p: Annotated[
-        float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")
-    ] = None
+    min_p: Annotated[float | None, _option("--min-p", help="Least share of the likeliest token's.")] = None
     seed: Annotated[int | None, _option("--seed", "-s", help="Random seed.")] = None
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
@@ -167,8 +165,10 @@ class RunOptions(AttentionOptions, ReadOptions):
             help="Embedding model that passages are found by (default: all-minilm-l6-v2).",
         ),
     ] = None
-    reranker: Annotated[
-        Text, _option("--reranker", metavar="NAME|PATH", help="Cross-encoder that judges the best passages.")
+    reranker: Annotated[Text, _option("--reranker", metavar="NAME|PATH", help="Judges them again.")] = None
+    schema: Annotated[
+        Text,
+        _option("--schema", "-j", "--json-schema", metavar="FILE", help="JSON schema that answers fulfil."),
     ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
@@ -208,7 +208,6 @@ class LaterOptions:
     )
     tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
     main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
-    schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.values import Model, Progress
 
-__all__ = ["ChosenModel", "choose_model", "open_document_for", "open_model_for", "settings_for"]
+__all__ = [
+    "ChosenModel",
+    "choose_model",
+    "chosen_model",
+    "open_document_for",
+    "open_model_for",
+    "settings_for",
+]
 
 ROPE_SETTINGS = {
     **{name: f"rope_{name}" for name in ("scaling", "scale", "freq_base", "freq_scale")},
@@ -29,7 +36,7 @@ ROPE_SETTINGS = {
 
 
 LOCAL_SETTINGS = (
-    "model", "gpu_layers", "threads", "top_k", "min_p", "lora", "flash_attn", "override_kv",
+    "model", "gpu_layers", "threads", "top_k", "min_p", "lora", "flash_attn", "override_kv", "schema",
     *ROPE_SETTINGS.values(),
 )  # fmt: skip
 """Settings that another server would not hear of."""
@@ -57,18 +64,24 @@ def choose_model(
     A file given by path is known by its header. may_be_remote: another server may generate. Raises what
     localctx.errors names for models.
     """
-    from localctx.engine.gguf import open_model as read_file
-    from localctx.registry import match, resolve
-
     settings = settings_for(flags, config)
     if settings.backend != "llama":
         _check_remote(settings, may_be_remote=may_be_remote)
         return settings, ChosenModel("", Path(), None)
+    chosen = chosen_model(settings)
+    if (manifest := chosen.manifest) is not None:
+        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
+    return settings, chosen
+
+
+def chosen_model(settings: Settings) -> ChosenModel:
+    """The model that final settings name. Raises what localctx.errors names for models."""
+    from localctx.engine.gguf import open_model as read_file
+    from localctx.registry import match, resolve
+
     resolved = resolve(settings.model)
     manifest = resolved.manifest or match(read_file(resolved.path).metadata)
-    if manifest is not None:
-        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
-    return settings, ChosenModel(resolved.name, resolved.path, manifest)
+    return ChosenModel(resolved.name, resolved.path, manifest)
 
 
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:

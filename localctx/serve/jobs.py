@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from localctx.serve.bodies import ChatBody
 from localctx.serve.documents import NoSuchFile
@@ -12,6 +14,7 @@ from localctx.serve.keys import Tenant
 from localctx.serve.problems import Problem
 from localctx.serve.service import Service
 from localctx.serve.tickets import ChatJob, QuestionJob
+from localctx.session.structured import answer_schema
 from localctx.settings import Settings
 from localctx.values import Message, Request, Sampling
 
@@ -56,9 +59,6 @@ def check(service: Service, body: ChatBody) -> None:
             raise _unsupported(name)
     if body.stream_options is not None and not body.stream:
         raise Problem(400, "'stream_options' needs 'stream': true.", param="stream_options")
-    kind = (body.response_format or {"type": "text"}).get("type")
-    if kind != "text":
-        raise _unsupported("response_format", f" as {kind!r}" if isinstance(kind, str) else "")
 
 
 def no_such_model(name: str) -> Problem:
@@ -74,6 +74,7 @@ def asked_chat(service: Service, tenant: Tenant, body: ChatBody) -> Asked:
     """A chat without documents. Raises LocalctxError for turns that the model's template refuses."""
     prompt = service.model.prompt([_message(one.role, one.text) for one in body.messages])
     settings = _settings(service.settings, body)
+    schema = answer_schema(settings)
     stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
     room = max(1, service.n_ctx - len(prompt.tokens))
     sampling = Sampling(
@@ -84,6 +85,7 @@ def asked_chat(service: Service, tenant: Tenant, body: ChatBody) -> Asked:
         seed=settings.seed,
         max_tokens=min(settings.max_tokens, room),
         stop=tuple(filter(None, stop)),
+        grammar=schema.grammar if schema is not None else "",
     )
     requests = tuple(
         Request(prompt, replace(sampling, seed=sampling.seed + number)) for number in range(body.n or 1)
@@ -103,6 +105,7 @@ def asked_question(service: Service, tenant: Tenant, body: ChatBody) -> Asked:
     if body.messages[-1].role != "user":
         raise Problem(400, "the last message is no question: its role is not 'user'", param="messages")
     settings = _settings(service.settings_of(tenant), body)
+    answer_schema(settings)  # what is wrong in it is told before anything is opened
     if wanted.strategy is not None:
         settings = replace(settings, strategy=wanted.strategy)
     try:
@@ -139,4 +142,19 @@ def _settings(settings: Settings, body: ChatBody) -> Settings:
         min_p=settings.min_p if body.min_p is None else body.min_p,
         seed=settings.seed if body.seed is None else body.seed,
         max_tokens=settings.max_tokens if length is None else length,
+        schema=_schema(body.response_format) or settings.schema,
     )
+
+
+def _schema(wanted: Mapping[str, Any] | None) -> str | None:
+    """The JSON schema that response_format asks for; None for text. Raises Problem for what it cannot be."""
+    match wanted:
+        case None | {"type": "text"}:
+            return None
+        case {"type": "json_object"}:
+            return json.dumps({"type": "object"})
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return json.dumps(schema)
+    how = "{'type': 'json_schema', 'json_schema': {'name': …, 'schema': {…}}}"
+    said = f"'response_format' is text, json_object, or {how}."
+    raise Problem(400, said, code="invalid_value", param="response_format")

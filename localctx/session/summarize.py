@@ -19,6 +19,7 @@ from localctx.session.points import Point, render
 from localctx.session.rewriting import KEY_TOKENS, MAX_MERGED, Rewriter, task_tokens
 from localctx.session.run import Run, start
 from localctx.session.strategy import Choice, check_strategy, choose_summarize, round_n_ctx
+from localctx.session.structured import check_free_text
 from localctx.settings import Settings
 from localctx.values import Model
 
@@ -58,6 +59,7 @@ def summarize(
     """
     n_points = wanted_points(length)
     check_strategy(settings.strategy, "summarize")
+    check_free_text(settings, "summarize")
     run = start(documents, model, settings, listen, settings.parallel or N_SEQ)
     yield from introduce(run)
     with timed(run.timings, "document_ms"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import openai
@@ -158,3 +159,34 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
 def test_embeddings_without_an_embedder_are_refused(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError):
         client.embeddings.create(model="all-minilm-l6-v2", input="x")
+
+
+SHIP = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 8}, "year": {"type": "integer", "minimum": 1000}},
+    "required": ["name", "year"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("with_document", [False, True])
+def test_an_answer_fulfils_its_schema(client: openai.OpenAI, upload: Any, with_document: bool) -> None:
+    wanted = {"type": "json_schema", "json_schema": {"name": "ship", "schema": SHIP, "strict": True}}
+    more = {"localctx": {"documents": [upload()]}} if with_document else {}
+    choice = ask(client, response_format=wanted, max_tokens=200, extra_body=more).choices[0]
+    value = json.loads(choice.message.content)
+    assert (choice.finish_reason, sorted(value)) == ("stop", ["name", "year"])
+    assert value["year"] >= 1000
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "a+"}}},
+        {"type": "grammar"},
+    ],
+)
+def test_a_schema_that_cannot_be_is_refused(client: openai.OpenAI, wanted: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError, match=r"schema|response_format"):
+        ask(client, response_format=wanted)
