@@ -6,9 +6,7 @@ Token counts are estimates until the server has counted. Nothing but chat messag
 from __future__ import annotations
 
 import os
-import queue
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,6 +14,7 @@ from typing import Any, Self
 from zlib import crc32
 
 from localctx.engine.batch_context import check_requests
+from localctx.engine.remote_batch import RemoteBatch
 from localctx.engine.remote_client import KEY_VARIABLE, Delta, RemoteClient, parse_backend
 from localctx.errors import BackendError, UsageError
 from localctx.values import (
@@ -153,64 +152,30 @@ class RemoteContext:
     def __init__(self, client: RemoteClient, model: str, n_ctx: int, n_seq: int) -> None:
         self._client, self._model = client, model
         self.n_ctx, self.n_seq = n_ctx, n_seq
-        self._stop = threading.Event()
+        self._batch: RemoteBatch | None = None
 
     def generate(self, requests: Sequence[Request], on_prefill: Progress | None = None) -> Iterator[Piece]:
         """See values.Context. Raises UsageError; BackendError with the first piece that should come."""
         check_requests(requests, self.n_ctx)
-        self._stop.clear()
         return self._pieces(requests)
 
     def _pieces(self, requests: Sequence[Request]) -> Iterator[Piece]:
-        """Threads send and read; this one hands out. Leaving early stops them with their next piece."""
-        arrived: queue.Queue[Piece | Exception] = queue.Queue()
-        waiting: queue.SimpleQueue[tuple[int, Request]] = queue.SimpleQueue()
-        for entry in enumerate(requests):
-            waiting.put(entry)
-        stop = threading.Event()
-        threads = [
-            threading.Thread(target=self._send, args=(waiting, arrived, stop), daemon=True)
-            for _ in range(min(self.n_seq, len(requests)))
-        ]
-        for thread in threads:
-            thread.start()
-        unfinished = set(range(len(requests)))
+        batch = self.open_batch()
         try:
-            while unfinished:
-                if self._stop.is_set():
-                    yield from (Piece(number, "", finish_reason="cancelled") for number in sorted(unfinished))
-                    return
-                try:
-                    piece = arrived.get(timeout=0.1)
-                except queue.Empty:
-                    continue
-                if isinstance(piece, Exception):
-                    raise piece
-                if piece.finish_reason is not None:
-                    unfinished.discard(piece.request)
-                yield piece
+            for request in requests:
+                batch.submit(request)
+            while not batch.is_idle:
+                yield from batch.step()
         finally:
-            stop.set()
+            batch.close()
 
-    def _send(
-        self,
-        waiting: queue.SimpleQueue[tuple[int, Request]],
-        arrived: queue.Queue[Piece | Exception],
-        stop: threading.Event,
-    ) -> None:
-        while not stop.is_set():
-            try:
-                number, request = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                for piece in _pieces_of(number, self._client.chat(self._payload(request))):
-                    if stop.is_set():
-                        return
-                    arrived.put(piece)
-            except Exception as error:  # noqa: BLE001  # raised where the pieces are waited for
-                arrived.put(error)
-                return
+    def open_batch(self) -> RemoteBatch:
+        """See kv.BatchingContext."""
+        self._batch = RemoteBatch(self._send, self.n_ctx, self.n_seq)
+        return self._batch
+
+    def _send(self, request: Request) -> Iterator[Piece]:
+        return _pieces_of(self._client.chat(self._payload(request)))
 
     def _payload(self, request: Request) -> dict[str, Any]:
         """The request in OpenAI's words; parameters that only some servers know are left out."""
@@ -232,14 +197,15 @@ class RemoteContext:
 
     def cancel(self) -> None:
         """End every open request."""
-        self._stop.set()
+        if self._batch is not None:
+            self._batch.stop()
 
     def close(self) -> None:
-        """Nothing is held."""
-        self._stop.set()
+        """End what is open; nothing is held."""
+        self.cancel()
 
 
-def _pieces_of(number: int, deltas: Iterator[Delta]) -> Iterator[Piece]:
+def _pieces_of(deltas: Iterator[Delta]) -> Iterator[Piece]:
     """A request's pieces; the counts are the server's where it tells them."""
     n_generated = 0
     for delta in deltas:
@@ -248,7 +214,7 @@ def _pieces_of(number: int, deltas: Iterator[Delta]) -> Iterator[Piece]:
         if delta.finish_reason is not None:
             reason = "length" if delta.finish_reason == "length" else "stop"
         yield Piece(
-            number,
+            0,
             delta.text,
             delta.thinking,
             reason,

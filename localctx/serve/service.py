@@ -26,7 +26,7 @@ from localctx.serve.tickets import ChatJob, QuestionJob
 from localctx.serve.tracing import Tracing
 from localctx.serve.worker import Outcomes, Worker
 from localctx.session.events import ignore_progress
-from localctx.session.opening import read_all
+from localctx.session.opening import index_all
 from localctx.session.run import start
 from localctx.session.side_by_side import DEFAULT_PARALLEL
 from localctx.settings import Settings
@@ -126,7 +126,8 @@ class Service:
         settings = self.settings_of(tenant)
         try:
             with open_document_for(str(written.path), settings) as document:
-                read_all(start([document], self.model, settings, ignore_progress))
+                # Read here, and kept, what a question would else stop the decoding thread for.
+                index_all(start([document], self.model, settings, ignore_progress)).close()
                 read = replace(
                     written,
                     text_hash=document.content_hash,

@@ -8,6 +8,7 @@ import pytest
 from serve.serving import ALICE, Serving
 
 import localctx as library
+from localctx.session.answer import Answer
 
 PLACES = ("Tannau", "Brenn", "Osterwik", "Lund", "Karsk", "Vell")
 TEXT = "\n\n".join(
@@ -51,3 +52,14 @@ def test_a_summary_is_made_part_by_part(server: Serving, document: Path) -> None
         answer = opened.summarize(length="short")
     assert answer.strategy == "map-reduce"
     assert answer.text
+
+
+def test_several_questions_are_sent_side_by_side(server: Serving, document: Path) -> None:
+    backend = f"openai:{server.url}/v1"
+    with library.open(document, backend=backend, ctx=1024, max_tokens=8, embedder="off") as opened:
+        questions = [f"When was the harbour of {place} built?" for place in PLACES[:3]]
+        answers = dict(opened.ask_many(questions, n_parallel=2))
+    assert sorted(answers) == [0, 1, 2]
+    for answer in answers.values():
+        assert isinstance(answer, Answer)
+        assert answer.strategy == "retrieve"
