@@ -36,7 +36,8 @@ ROPE_SETTINGS = {
 
 
 LOCAL_SETTINGS = (
-    "model", "gpu_layers", "threads", "top_k", "min_p", "lora", "flash_attn", "override_kv", "schema",
+    "model", "gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_cpu_moe", "override_tensor", "threads",
+    "top_k", "min_p", "lora", "flash_attn", "override_kv", "schema",
     *ROPE_SETTINGS.values(),
 )  # fmt: skip
 """Settings that another server would not hear of."""
@@ -90,13 +91,20 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         from localctx.engine.remote import open_remote
 
         return open_remote(settings.backend, settings.ctx, offline=settings.offline)
-    from localctx.engine import EngineOptions, RopeOptions, open_model
+    from localctx.engine import DeviceOptions, EngineOptions, RopeOptions, open_model
     from localctx.registry import resolve_adapters
 
     manifest = chosen.manifest
     options = EngineOptions(
         name=chosen.name,
         gpu_layers=settings.gpu_layers,
+        devices=DeviceOptions(
+            split_mode=settings.split_mode,
+            tensor_split=settings.tensor_shares,
+            main_gpu=settings.main_gpu,
+            n_cpu_moe=settings.n_cpu_moe or 0,
+            override_tensor=(settings.override_tensor,) if settings.override_tensor else (),
+        ),
         n_threads=settings.threads,
         type_k=settings.cache.type_k,
         type_v=settings.cache.type_v,

@@ -59,6 +59,10 @@ EXACT_F16_BYTES = 1 << 30
 class KVModel(Model, Protocol):
     """A model of which KV can be taken out and put back, or that says why not."""
 
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether a device of its own computes it, on which a step takes its time whatever is in it."""
+
     def kv_refusal(self) -> str | None:
         """Why its KV cannot be cut and put together, in words that follow its name; None when it can."""
 
@@ -241,7 +245,9 @@ class Cache:
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
         settings = self.run.settings
-        return f"{kind}/{settings.threads or 'auto'}/{settings.gpu_layers}"
+        placed = (settings.split_mode, settings.tensor_split, settings.main_gpu, settings.n_cpu_moe)
+        facts = [kind, settings.threads or "auto", settings.gpu_layers]
+        return "/".join(map(str, [*facts, *(value for value in placed if value is not None)]))
 
 
 def why_no_cache(model: Model) -> str | None:
