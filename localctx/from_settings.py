@@ -36,8 +36,8 @@ ROPE_SETTINGS = {
 
 
 LOCAL_SETTINGS = (
-    "model", "gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_cpu_moe", "override_tensor", "threads",
-    "top_k", "min_p", "lora", "flash_attn", "override_kv", "schema",
+    "model", "gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_cpu_moe", "override_tensor",
+    "threads", "top_k", "min_p", "lora", "flash_attn", "override_kv", "schema",
     *ROPE_SETTINGS.values(),
 )  # fmt: skip
 """Settings that another server would not hear of."""
