@@ -43,7 +43,6 @@ Files: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Files or directories; - is standard input.")
 ]
 Text: TypeAlias = str | None
-_LATER = "Of a later version (exit 2 until then)"
 
 
 def _option(*names: str, help: str = "", metavar: str | None = None) -> Any:  # noqa: A002  # named as in Typer
@@ -112,6 +111,9 @@ class ReadOptions(ModelOptions):
 class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
+    backend: Annotated[
+        Text, _option("--backend", metavar="llama|openai:URL[#MODEL]", help="What generates the answers.")
+    ] = None
     store_limit: StoreLimit = None
     lora: Annotated[
         list[str] | None,
@@ -197,8 +199,6 @@ class ParallelOptions(RunOptions):
 @dataclass(frozen=True, kw_only=True)
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
-
-    backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""

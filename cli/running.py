@@ -74,7 +74,7 @@ def prepared(job: Job, choose: Chooser) -> Iterator[Ready]:
     Raises what the stages raise.
     """
     check(job)
-    settings, chosen = choose_model(job.run.flags(), job.run.config)
+    settings, chosen = choose_model(job.run.flags(), job.run.config, may_be_remote=job.command != "index")
     output = job.output
     reporter = Reporter(
         as_json=output.json,

@@ -207,7 +207,7 @@ def load_model(model: str | None = None, **settings: object) -> LoadedModel:
 
     Raises ModelError for a model, UsageError for a setting.
     """
-    run_settings, chosen = choose_model({"model": model, **settings})
+    run_settings, chosen = choose_model({"model": model, **settings}, may_be_remote=True)
     return LoadedModel(open_model_for(run_settings, chosen), run_settings)
 
 

@@ -47,6 +47,7 @@ STRATEGIES = ("auto", "exact", "stream", "retrieve", "map-reduce", "condense")
 class Settings:
     """Every setting of a run that uses a model. None means: decided when the run starts.
 
+    backend: what generates: "llama", or openai:URL[#MODEL] for another server ·
     ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
     "auto" or "all") · split_mode: none, layer or tensor · tensor_split: what each GPU gets, as 3,1 ·
     main_gpu: number of the one GPU · n_cpu_moe: layers whose experts stay in memory · override_tensor:
@@ -63,6 +64,7 @@ class Settings:
     """
 
     model: str = DEFAULT_MODEL
+    backend: str = "llama"
     ctx: int | None = None
     threads: int | None = None
     gpu_layers: str = "auto"

@@ -14,7 +14,6 @@ LATER_COMMANDS = {
     "chat": "Talk with documents (later version).",
     "compare": "Two documents clause by clause (later version).",
     "extract": "Every record that matches a schema (later version).",
-    "serve": "OpenAI-compatible server (later version).",
     "log": "Past questions and answers (later version).",
 }
 
