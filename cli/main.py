@@ -12,7 +12,7 @@ import typer
 from localctx import __version__
 from localctx.errors import LocalctxError
 
-from .commands import bench, chunk, doctor, index, later, models, read, store, truncate, verify
+from .commands import bench, chat, chunk, doctor, index, later, models, read, store, truncate, verify
 from .commands import eval as evaluate
 from .options import ReaderGone
 from .terminal import (
@@ -62,7 +62,7 @@ def _top(
     """Options of the program itself."""
 
 
-for group in (read, index, chunk, truncate, later, models, store, verify, doctor, bench, evaluate):
+for group in (read, chat, index, chunk, truncate, later, models, store, verify, doctor, bench, evaluate):
     group.register(app)
 
 
