@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..options import OutputOptions
 
-__all__ = ["Chat", "Wanted"]
+__all__ = ["Chat", "Wanted", "counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class Chat:
         if not self.wanted.files:
             self._reopen(found)
         self.kept = found
-        self.say(f"going on after {len(found.turns)} questions")
+        self.say(f"going on after {counted(len(found.turns))}")
 
     def _reopen(self, found: SavedConversation) -> None:
         """Open a conversation's documents; one that is gone or changed is told."""
@@ -296,6 +296,11 @@ class Chat:
     def is_live(self) -> bool:
         """Whether someone looks at a terminal."""
         return sys.stdout.isatty()
+
+
+def counted(n_questions: int) -> str:
+    """`1 question`, `2 questions`."""
+    return f"{n_questions:,} question{'s' * (n_questions != 1)}"
 
 
 def _check(settings: Settings) -> None:

@@ -10,7 +10,7 @@ from localctx.settings import Settings, nearest
 
 from ..citations import citation_lines
 from ..terminal import print_line
-from .chat import Chat
+from .chat import Chat, counted
 from .export import export
 from .facts import coverage_lines, passage_lines, stats_lines
 
@@ -190,7 +190,7 @@ def _load(chat: Chat, rest: str) -> None:
     if found is None:
         raise UsageError(f"there is no conversation {rest}", "/load lists them")
     chat.load(found)
-    print_line(f"going on after {len(found.turns)} questions")
+    print_line(f"going on after {counted(len(found.turns))}")
 
 
 def _export(chat: Chat, rest: str) -> None:

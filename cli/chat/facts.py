@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .chat import Chat
+from .chat import Chat, counted
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -58,7 +58,7 @@ def stats_lines(chat: Chat) -> Iterator[str]:
         for name in ("evaluated", "restored", "generated")
     )
     yield (
-        f"{len(chat.conversation.turns)} questions; {evaluated:,} tokens evaluated, {restored:,} restored, "
+        f"{counted(len(chat.conversation.turns))}; {evaluated:,} tokens evaluated, {restored:,} restored, "
         f"{generated:,} generated"
     )
     if records:
@@ -78,10 +78,9 @@ def status_line(chat: Chat) -> str:
     parts = [chat.conversation.model.info.name, f"{n_documents} document{'s' * (n_documents != 1)}"]
     answer = chat.last
     if answer is not None:
-        coverage, tokens = answer.coverage, answer.tokens
+        coverage, n_used = answer.coverage, chat.conversation.n_context_tokens
         share = coverage.tokens_read / max(1, coverage.tokens_total)
-        n_used = tokens.restored + tokens.evaluated + tokens.generated
         parts[-1] += f", {share:.0%} read"
-        parts.append(f"context {n_used:,}/{answer.n_ctx:,}")
+        parts.append(f"context {'' if n_used is None else f'{n_used:,}/'}{answer.n_ctx:,}")
         parts.append(f"{answer.timings.decode_tokens_per_s:.0f} tokens/s")
     return " · ".join(parts)

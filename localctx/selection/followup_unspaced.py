@@ -6,6 +6,8 @@ import regex
 
 __all__ = ["is_unspaced", "standalone_unspaced"]
 
+NAME_CHARACTERS = 4
+"""What is so long, or shares a character with what was spoken of, takes its place; else it is asked of it."""
 _HAN = regex.compile(r"\p{Han}")
 _LETTER = regex.compile(r"\p{L}")
 _POINTING = regex.compile(
@@ -34,7 +36,8 @@ def standalone_unspaced(question: str, last: str) -> str:
     if not subject:
         return question
     if cut is not None and not _POINTING.search(cut["what"]):
-        return last.replace(subject, cut["what"], 1)
+        is_alike = len(cut["what"]) >= NAME_CHARACTERS or not set(cut["what"]).isdisjoint(subject)
+        return last.replace(subject, cut["what"], 1) if is_alike else f"{subject}的{cut['what']}？"
     pointed = _POINTING.sub(subject, question, count=1)
     if pointed == question and len(_HAN.findall(question)) <= 6:
         return f"{subject}{question}"

@@ -75,6 +75,11 @@ class Carried:
         """Whether nothing can be put back."""
         return self._left is None
 
+    @property
+    def n_tokens(self) -> int:
+        """Tokens that the context held at the end of the last answer."""
+        return 0 if self._left is None else self._left.plan.rows_from + len(self._left.tokens)
+
     def clear(self) -> None:
         """Forget all."""
         self._left = self._plan = None

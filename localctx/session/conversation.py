@@ -181,6 +181,11 @@ class Conversation:
         """The largest context, in tokens."""
         return self.model.usable_n_ctx(self.settings.ctx)
 
+    @property
+    def n_context_tokens(self) -> int | None:
+        """Tokens that the context held at the end of the last answer; None where that is not known."""
+        return self._dialogue.carried.n_tokens or None
+
     def _settings(self) -> Settings:
         """The settings, with answers that leave room in a small context."""
         most = max(32, self.limit // ANSWER_SHARE)

@@ -13,6 +13,7 @@ import pexpect
 
 SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x1b\x07]*(?:\x07|\x1b\\)|\x1b[=>]|\r|.\x08")
 WHERE = "\x1b[6n"
+PAINTS = "\x1b[?2026h"
 
 
 class PseudoTerminal:
@@ -57,6 +58,14 @@ class PseudoTerminal:
                 return part
             if time.monotonic() > until or not self._read():
                 raise AssertionError(f"waited for {wanted}, got {part!r}")
+
+    def painted(self) -> None:
+        """Wait until a piece of an answer is shown."""
+        before = self.raw.count(PAINTS)
+        until = time.monotonic() + 60
+        while self.raw.count(PAINTS) == before:
+            assert time.monotonic() < until
+            assert self._read()
 
     def _read(self) -> bool:
         """Take what there is; False when the program has ended."""
