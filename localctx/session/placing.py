@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out, n_sweeps_of
-from localctx.kv import KVContext, KVPart
+from localctx.kv import KVContext, KVPart, RunLost
 from localctx.session.cache import Cache
 from localctx.session.carried import Desk
 from localctx.session.decoding import Decoded, decode_one
@@ -30,7 +30,8 @@ class Placed:
     n_tokens: of prefix and passages, evaluated or not · n_read: tokens of each document whose KV is at hand ·
     arrange(context): what stands where; asked when the context is open, since what can be afforded depends on
     its speed; None when it was cancelled · find_run: the runs of what is restored · refreshed: what was
-    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end.
+    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end · n_between:
+    tokens of header lines, which a device that evaluates them at once needs room for twice.
     """
 
     passages: tuple[Passage, ...]
@@ -40,6 +41,7 @@ class Placed:
     find_run: RunOf
     refreshed: Refreshed | None = None
     is_cancelled: bool = False
+    n_between: int = 0
 
 
 def fitted(
@@ -69,21 +71,14 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
     run = cache.run
     if placed.is_cancelled:
         return CANCELLED
-    with cache.context(n_ctx) as context:
+    n_twice = placed.n_between if cache.model.is_offloaded else 0
+    with cache.context(max(n_ctx, min(n_ctx + n_twice, run.stored_limit))) as context:
         with timed(run.timings, "prefill_ms"):
             run.n_evaluated += ensure_prefix(cache, context)
         if not cache.has_prefix:
             return CANCELLED
-        with timed(run.timings, "assemble_ms"):
-            layout = placed.arrange(context)
-            if layout is None:
-                return CANCELLED
-            n_sweeps = n_sweeps_of(context, layout)
-            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
-        find_run, carried = placed.find_run, run.carried
-        if carried is not None:
-            find_run = carried.finder(find_run, len(run.readings))
-        if not _fill(cache, context, layout, find_run, fresh):
+        layout = _filled(cache, context, placed)
+        if layout is None:
             return CANCELLED
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
@@ -93,9 +88,29 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
         run.timings.question_ms += run.timings.prefill_ms - before_ms
         if placed.refreshed is not None:
             placed.refreshed.keep(context)
-        if carried is not None:
-            carried.take(context)
+        if run.carried is not None:
+            run.carried.take(context)
         return decoded
+
+
+def _filled(cache: Cache, context: KVContext, placed: Placed) -> Layout | None:
+    """The layout that the context is filled with; None when it was cancelled. What was being read and does
+    not come is arranged for again, as absent: that is known of all runs then.
+    """
+    find_run, carried = placed.find_run, cache.run.carried
+    if carried is not None:
+        find_run = carried.finder(find_run, len(cache.run.readings))
+    while True:
+        with timed(cache.run.timings, "assemble_ms"):
+            layout = placed.arrange(context)
+            if layout is None:
+                return None
+            n_sweeps = n_sweeps_of(context, layout)
+            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
+        try:
+            return layout if _fill(cache, context, layout, find_run, fresh) else None
+        except RunLost:
+            cache.kept.wait()
 
 
 def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fresh: Sequence[KVPart]) -> bool:
@@ -110,7 +125,9 @@ def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fre
         fresh,
         lambda done, total: run.listen(Progress("prefill", done, total, "tokens")),
     )
-    seconds = time.perf_counter() - started
+    waited = context.restore_times.wait_s
+    seconds = time.perf_counter() - started - waited
+    run.timings.read_ms += waited * 1000
     run.timings.compose_ms += context.restore_times.compose_s * 1000
     run.timings.upload_ms += context.restore_times.upload_s * 1000
     if n_evaluated != layout.n_evaluated - sum(part.n_tokens for part in fresh):
