@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from localctx.errors import UsageError
+from localctx.errors import LocalctxError, UsageError
 from localctx.settings import Settings, nearest
 
 from ..citations import citation_lines
@@ -119,7 +120,8 @@ def _set(chat: Chat, rest: str) -> None:
         for name in SETTABLE:
             print_line(f"{name} = {getattr(chat.settings, name)}")
         return
-    name, _, value = rest.replace("=", " ", 1).partition(" ")
+    name = re.split(r"[\s=]", rest, maxsplit=1)[0]
+    value = rest[len(name) :].lstrip(" =")
     name = name.strip("-").replace("-", "_")
     if name not in SETTABLE:
         known = name in {field.name for field in fields(Settings)}
@@ -145,7 +147,11 @@ def _retry(chat: Chat, rest: str) -> None:
         raise UsageError("there is nothing to ask again", "ask something first")
     if chat.settings.temp > 0:
         chat.set("seed", str(chat.settings.seed + 1))
-    chat.ask(turn.question)
+    try:
+        chat.ask(turn.question)
+    except LocalctxError:
+        chat.conversation.turns.append(turn)  # what was answered stands
+        raise
 
 
 def _edit(chat: Chat, rest: str) -> None:

@@ -62,6 +62,20 @@ def test_commands_work_there_too_and_errors_do_not_end_it(chat: Run) -> None:
     assert "never asked" not in result.err
 
 
+def test_settings_are_typed_in_several_ways(chat: Run) -> None:
+    result = chat(
+        "/set temp=0.5\n/set --top-k 3\n/set kv window=128,codec=int8\n/set kv\n/set max-tokens many\n"
+    )
+    assert result.out.splitlines() == ["temp = 0.5", "top_k = 3", "kv = window=128,codec=int8", "kv = "]
+    assert "max_tokens = 'many'" in result.err
+
+
+def test_a_question_that_cannot_be_asked_again_stands(chat: Run) -> None:
+    result = chat("How long is the river Orle?\n/set ctx 64\n/retry\n/stats\n")
+    assert "1 question;" in result.out
+    assert result.code == 4
+
+
 def test_where_nothing_could_be_answered_the_code_is_the_errors(chat: Run) -> None:
     assert chat("What?\n", files=()).code == 2
     assert "no document is open" in chat("What?\n", files=()).err
