@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -19,16 +20,20 @@ PAINTS = "\x1b[?2026h"
 class PseudoTerminal:
     """`localctx WORDS...` on a terminal of so many lines and columns. Use `with`."""
 
-    def __init__(self, words: list[str], home: Path, lines: int = 40, columns: int = 100) -> None:
+    def __init__(
+        self, words: list[str], home: Path, lines: int = 40, columns: int = 100, piped: Path | None = None
+    ) -> None:
+        """piped: a file that is standard input, while the terminal stays the terminal."""
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
             "HOME": str(home),
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
         }
+        program = [sys.executable, "-c", "from localctx.cli.entry import run; run()", *words]
         self.child: Any = pexpect.spawn(
-            sys.executable,
-            ["-c", "from localctx.cli.entry import run; run()", *words],
+            "/bin/sh",
+            ["-c", "exec " + shlex.join(program) + (f" < {shlex.quote(str(piped))}" if piped else "")],
             dimensions=(lines, columns),
             encoding="utf-8",
             timeout=60,

@@ -218,3 +218,14 @@ def test_ctrl_c_stops_a_prefill_too(chat: Chat, tmp_path: Path) -> None:
     terminal.enter("/quit")
     assert terminal.end() == 0
     assert "Traceback" not in terminal.text
+
+
+def test_a_document_from_a_pipe_is_asked_from_the_terminal(tmp_path: Path, tiny_model_path: Path) -> None:
+    (tmp_path / "book.md").write_text(BOOK, "utf-8")
+    words = ["chat", "-", "--model", str(tiny_model_path), "--store", "off", "--max-tokens", "8"]
+    with PseudoTerminal(words, tmp_path, piped=tmp_path / "book.md") as terminal:
+        terminal.enter("How long is the river Orle?")
+        terminal.wait("support:")
+        terminal.ready()
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
