@@ -12,7 +12,21 @@ import typer
 from localctx import __version__
 from localctx.errors import LocalctxError
 
-from .commands import bench, chat, chunk, doctor, index, later, models, read, store, truncate, verify
+from .commands import (
+    batch,
+    bench,
+    chat,
+    chunk,
+    doctor,
+    index,
+    later,
+    models,
+    plan,
+    read,
+    store,
+    truncate,
+    verify,
+)
 from .commands import eval as evaluate
 from .options import ReaderGone
 from .terminal import (
@@ -62,7 +76,22 @@ def _top(
     """Options of the program itself."""
 
 
-for group in (read, chat, index, chunk, truncate, later, models, store, verify, doctor, bench, evaluate):
+for group in (
+    read,
+    chat,
+    batch,
+    index,
+    chunk,
+    truncate,
+    plan,
+    later,
+    models,
+    store,
+    verify,
+    doctor,
+    bench,
+    evaluate,
+):
     group.register(app)
 
 

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.values import Model, Progress
 
-__all__ = ["ChosenModel", "choose_model", "open_document_for", "open_model_for", "settings_for"]
+__all__ = [
+    "ChosenModel",
+    "choose_model",
+    "chosen_model",
+    "open_document_for",
+    "open_model_for",
+    "settings_for",
+]
 
 ROPE_SETTINGS = {
     **{name: f"rope_{name}" for name in ("scaling", "scale", "freq_base", "freq_scale")},
@@ -47,26 +54,39 @@ def choose_model(flags: Mapping[str, object], config: str | None = None) -> tupl
 
     A file given by path is known by its header. Raises what localctx.errors names for models.
     """
+    settings = settings_for(flags, config)
+    chosen = chosen_model(settings)
+    if (manifest := chosen.manifest) is not None:
+        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
+    return settings, chosen
+
+
+def chosen_model(settings: Settings) -> ChosenModel:
+    """The model that final settings name. Raises what localctx.errors names for models."""
     from localctx.engine.gguf import open_model as read_file
     from localctx.registry import match, resolve
 
-    settings = settings_for(flags, config)
     resolved = resolve(settings.model)
     manifest = resolved.manifest or match(read_file(resolved.path).metadata)
-    if manifest is not None:
-        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
-    return settings, ChosenModel(resolved.name, resolved.path, manifest)
+    return ChosenModel(resolved.name, resolved.path, manifest)
 
 
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
     """The chosen model under the run's settings: tokenizer now, weights with the first context."""
-    from localctx.engine import EngineOptions, RopeOptions, open_model
+    from localctx.engine import DeviceOptions, EngineOptions, RopeOptions, open_model
     from localctx.registry import resolve_adapters
 
     manifest = chosen.manifest
     options = EngineOptions(
         name=chosen.name,
         gpu_layers=settings.gpu_layers,
+        devices=DeviceOptions(
+            split_mode=settings.split_mode,
+            tensor_split=settings.tensor_shares,
+            main_gpu=settings.main_gpu,
+            n_cpu_moe=settings.n_cpu_moe or 0,
+            override_tensor=(settings.override_tensor,) if settings.override_tensor else (),
+        ),
         n_threads=settings.threads,
         type_k=settings.cache.type_k,
         type_v=settings.cache.type_v,

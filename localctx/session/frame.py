@@ -32,6 +32,7 @@ class Frame:
     suffix: tuple[int, ...]
     thinking_open: bool = False
     notices: tuple[str, ...] = ()
+    closing: tuple[int, ...] = ()
     history: tuple[tuple[int, ...], ...] = ()
 
     @property
@@ -41,7 +42,8 @@ class Frame:
 
     def prompt(self, body: Sequence[int]) -> Prompt:
         """The whole prompt round the tokens of documents and history."""
-        return Prompt((*self.prefix, *body, *self.suffix), self.thinking_open, self.notices)
+        tokens = (*self.prefix, *body, *self.suffix)
+        return Prompt(tokens, self.thinking_open, self.notices, closing=self.closing)
 
 
 def frame_of(model: Model, task: Sequence[str], turns: Sequence[Message] | None = None) -> Frame | None:
@@ -64,5 +66,6 @@ def frame_of(model: Model, task: Sequence[str], turns: Sequence[Message] | None 
         prompt.tokens[edges[-1] :],
         prompt.thinking_open,
         prompt.notices,
+        prompt.closing,
         tuple(prompt.tokens[first:last] for first, last in pairwise(edges)),
     )
