@@ -15,6 +15,7 @@ from localctx.errors import LocalctxError
 from .commands import (
     batch,
     bench,
+    chat,
     chunk,
     doctor,
     index,
@@ -77,7 +78,7 @@ def _top(
 
 
 GROUPS = (
-    read, batch, index, chunk, truncate, plan, serve, later, models, store, verify, doctor, bench, evaluate,
+    read, chat, batch, index, chunk, truncate, plan, serve, later, models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:
     group.register(app)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from localctx.byte_sizes import format_bytes
 from localctx.session.events import (
@@ -34,17 +34,38 @@ if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.values import ModelInfo
 
-__all__ = ["Reporter", "device_line", "print_facts", "print_finding", "print_model"]
+__all__ = ["Painter", "Reporter", "device_line", "print_facts", "print_finding", "print_model"]
 
 OUTLINE_LINES = 12
 LONG_TOKENS = 100_000
 
 
+class Painter(Protocol):
+    """Shows an answer on a terminal as it grows."""
+
+    def add(self, text: str) -> None:
+        """The next piece."""
+
+    def end(self) -> None:
+        """It is complete; the cursor stands on a new line."""
+
+
 class Reporter:
     """Shows one run: progress on a terminal, notes, the answer as it comes, the coverage footer."""
 
-    def __init__(self, *, as_json: bool, quiet: bool, verbose: bool, shows_answer: bool) -> None:
-        """Without `shows_answer` the pieces of the answer are kept back (JSON, or an output file)."""
+    def __init__(
+        self,
+        *,
+        as_json: bool,
+        quiet: bool,
+        verbose: bool,
+        shows_answer: bool,
+        painter: Painter | None = None,
+    ) -> None:
+        """Without `shows_answer` the pieces of the answer are kept back (JSON, or an output file). `painter`
+        shows them on a terminal instead of plain text.
+        """
+        self._painter = painter
         self._as_json = as_json
         self._quiet = quiet
         self._verbose = verbose
@@ -98,6 +119,12 @@ class Reporter:
         elif not self._quiet:
             for line in self._lines(event):
                 self._note(line)
+
+    def stop(self) -> None:
+        """The work was stopped: nothing of it stays half shown."""
+        self._stop_bars()
+        self._held.clear()
+        self._end_line()
 
     def line(self, text: str) -> None:
         """A line about the work."""
@@ -153,12 +180,19 @@ class Reporter:
 
     def _show(self, text: str) -> None:
         self._stop_bars()
+        if self._painter is not None:
+            self._painter.add(text)
+            self._at_line_start = False
+            return
         write(text)
         self._at_line_start = text.endswith("\n")
 
     def _end_line(self) -> None:
         if not self._at_line_start and self._shows_answer:
-            write("\n")
+            if self._painter is not None:
+                self._painter.end()
+            else:
+                write("\n")
             self._at_line_start = True
 
     def _stop_bars(self) -> None:

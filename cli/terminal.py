@@ -26,6 +26,7 @@ __all__ = [
     "print_json",
     "print_line",
     "shown",
+    "shown_on_terminal",
     "silent",
     "write",
     "write_as_is",
@@ -52,7 +53,12 @@ def prepare_streams() -> None:
 
 def shown(text: str, stream: TextIO) -> str:
     """The text as it may be written to the stream: on a terminal without control characters."""
-    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n")) if stream.isatty() else text
+    return shown_on_terminal(text) if stream.isatty() else text
+
+
+def shown_on_terminal(text: str) -> str:
+    """The text without control characters but tabs and line ends."""
+    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def json_text(value: object) -> str:

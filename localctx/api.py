@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from localctx.engine.embedder import EmbedderFile
     from localctx.engine.reranker import RerankerFile
     from localctx.session.answer import Answer
+    from localctx.session.conversation import Conversation, Turn
     from localctx.session.events import Event
     from localctx.session.indexed import Indexed
     from localctx.session.one_context import Held
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from localctx.values import Model
 
 __all__ = [
+    "Chat",
     "LoadedModel",
     "OpenDocument",
     "closing_events",
@@ -98,6 +100,23 @@ class OpenDocument(_Closed):
         texts = _texts(events)
         self._streams.add(texts)
         return texts
+
+    def chat(self) -> Chat:
+        """A conversation about the documents; close it before them, or use `with`."""
+        from localctx.session.conversation import Conversation
+
+        self._end_streams()
+        embedder, reranker = self._selectors()
+        return Chat(
+            Conversation(
+                self.documents,
+                self.model,
+                self.settings,
+                held=self._shared(),
+                embedder=embedder,
+                reranker=reranker,
+            )
+        )
 
     def ask_many(
         self, questions: Iterable[str], *, n_parallel: int | None = None
@@ -184,6 +203,39 @@ class OpenDocument(_Closed):
             self.model.close()
         for document in self.documents:
             document.close()
+
+
+class Chat(_Closed):
+    """Questions that may lean on earlier ones. Close it, or use `with`."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """What was said so far."""
+        return tuple(self._conversation.turns)
+
+    @overload
+    def say(self, question: str, *, stream: Literal[False] = False) -> Answer: ...
+    @overload
+    def say(self, question: str, *, stream: Literal[True]) -> Iterator[str]: ...
+    def say(self, question: str, *, stream: bool = False) -> Answer | Iterator[str]:
+        """Answer a question after those before it; with `stream`, the pieces of the answer as they come."""
+        events = self._conversation.say(question)
+        return _texts(events) if stream else _last(events)
+
+    def undo(self) -> Turn | None:
+        """Take the last question and its answer back; None where there is none."""
+        return self._conversation.undo()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._conversation.clear()
+
+    def close(self) -> None:
+        """Let go of what the conversation kept in memory."""
+        self._conversation.close()
 
 
 class LoadedModel(_Closed):

@@ -167,6 +167,10 @@ class KVContext(Context, Protocol):
     def restore_times(self) -> RestoreTimes:
         """Of the last place()."""
 
+    @property
+    def held_tokens(self) -> tuple[int, ...]:
+        """The tokens that place() or generate() left in the cache, at positions 0, 1 …"""
+
     def stream(
         self,
         prefix: Sequence[int],

@@ -64,6 +64,11 @@ class LlamaKVContext(LlamaContext):
         self.restore_times = RestoreTimes()
 
     @property
+    def held_tokens(self) -> tuple[int, ...]:
+        """See kv.KVContext."""
+        return tuple(self._scheduler.held.tolist())
+
+    @property
     def n_positions(self) -> int:
         """Positions that the model can take."""
         return max(self._model.info.n_ctx_train, self.sizes.n_longest or self.n_ctx_effective)

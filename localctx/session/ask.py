@@ -53,10 +53,11 @@ def ask(
 ) -> Iterator[Event]:
     """Answer `question` from the documents, telling each step; the last event is Finished.
 
-    `held`: what earlier questions left, which stays open; default: the store of the settings, and a context
-    for this question · `blocks`: running numbers of the blocks to attend to, where not all are: the first
-    ones that fit; default: those that the question points at · `embedder`: finds passages in other words than
-    the question's; or why there is none · `reranker`: judges the best of them again.
+    `held`: what earlier questions left, which stays open, in a conversation with its turns; default: the
+    store of the settings, and a context for this question · `blocks`: running numbers of the blocks to attend
+    to, where not all are: the first ones that fit; default: those that the question points at · `embedder`:
+    finds passages in other words than the question's; or why there is none · `reranker`: judges the best of
+    them again.
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
@@ -66,6 +67,7 @@ def ask(
     run = start(documents, model, settings, listen)
     run.blocks = None if blocks is None else tuple(blocks)
     run.embedder, run.reranker = embedder, reranker
+    run.dialogue = None if held is None else held.dialogue
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
@@ -155,7 +157,7 @@ def _answer(
     decoded, n_ctx = yield from _decode(run, prepared, n_ctx, cache, kept, decoding)
     yield from run.unheard()
     run.count(decoded)
-    text, judged, citations = yield from judge(run, index, filling, decoded, question)
+    text, judged, citations = yield from judge(run, index, filling, decoded, run.sought(question))
     coverage, documents = sum_coverage(run.readings, _coverages(run, prepared))
     answer = Answer(
         command="ask",
@@ -251,7 +253,7 @@ def _prepare(
     max_tokens, task = run.settings.max_tokens, run.task(question)
 
     def request(filling: Filling) -> Request:
-        return run.request(document_messages(filling.fragments, task), max_tokens)
+        return run.request(document_messages(filling.fragments, task, run.turns or ()), max_tokens)
 
     scaffold = len(request(Filling(())).prompt.tokens) + max_tokens
     if scaffold > run.limit:
@@ -266,23 +268,23 @@ def _prepare(
         if len(run.readings) == 1 and not isinstance(cache, str):  # its text need not be in memory
             placed = restored_whole(cache, exact_stream(cache))
             if placed is not None:
-                n_prompt = placed.n_tokens + len(cache.frame.suffix)
+                n_prompt = placed.n_tokens + len(cache.frame.after)
                 return _Prepared(choice, Filling((), is_whole=True), n_prompt, (cache, placed))
         filling = whole(run)
         made = request(filling)
         n_needed = len(made.prompt.tokens) + max_tokens
         if n_needed <= run.limit:
-            messages = document_messages(filling.fragments, task)
+            messages = document_messages(filling.fragments, task, run.turns or ())
             return _whole_prepared(choice, filling, made, messages, cache)
         choice = choose_ask(run.settings.strategy, n_needed, run.limit, stream)
     with timed(run.timings, "select_ms"):
         if choice.strategy == "stream" and not isinstance(cache, str):
             yield Planned(choice.strategy, choice.why, run.n_tokens, run.limit)
-            placed = yield from streamed(cache, index, question, run.stored_limit - scaffold)
-            n_prompt = placed.n_tokens + len(cache.frame.suffix)
+            placed = yield from streamed(cache, index, run.sought(question), run.stored_limit - scaffold)
+            n_prompt = placed.n_tokens + len(cache.frame.after)
             return _Prepared(choice, Filling((), placed.passages), n_prompt, (cache, placed))
         fill = condensed if choice.strategy == "condense" else retrieved
-        filling = yield from fill(run, index, question, run.limit - scaffold)
+        filling = yield from fill(run, index, run.sought(question), run.limit - scaffold)
     made = request(filling)
     return _Prepared(choice, filling, len(made.prompt.tokens), made)
 

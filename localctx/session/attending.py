@@ -37,7 +37,7 @@ def exact_stream(cache: Cache, ordinal: int = 0) -> TokenStream:
 def joint_stream(cache: Cache, prompt: Prompt, messages: Sequence[Message]) -> TokenStream | None:
     """All documents as they stand in the prompt made of the messages; None where that cannot be told."""
     end, n_prefix = documents_end(prompt, messages), len(cache.prefix)
-    if end is None or prompt.tokens[:n_prefix] != cache.prefix or prompt.tokens[end:] != cache.frame.suffix:
+    if end is None or prompt.tokens[:n_prefix] != cache.prefix or prompt.tokens[end:] != cache.frame.after:
         return None
     return TokenStream(array("i", prompt.tokens[n_prefix:end]), cache.space, EXACT)
 
@@ -77,7 +77,8 @@ def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
         absent = tuple(
             span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id not in there
         )
-        return fitted(cache, context, [StoredTokens(0, 0, tuple(stream.tokens), absent)])
+        whole = StoredTokens(0, 0, tuple(stream.tokens), absent)
+        return fitted(cache, context, [whole], keeps_passages=False)
 
     n_read = tuple(reading.n_tokens for reading in run.readings)
     n_tokens, missing = len(cache.prefix) + stream.n_tokens, prefill if is_missing else None

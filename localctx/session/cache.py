@@ -265,7 +265,7 @@ def opened_cache(run: Run, task: Sequence[str], kept: Kept | None = None) -> Ite
     if problem is not None or not isinstance(model, KVModel):
         yield problem or ""
         return
-    frame = frame_of(model, task)
+    frame = frame_of(model, task, run.turns)
     if frame is None:
         yield f"{model.info.name}: its chat template does not say where documents stand"
         return

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 
 from localctx.kv import KVContext
 from localctx.session.cache import Cache, KVModel
+from localctx.session.dialogue import Dialogue
 from localctx.session.kept import Kept
 from localctx.session.supply import largest_answer_n_ctx
 
@@ -53,10 +54,13 @@ class OpenContext:
 
 @dataclass(slots=True)
 class Held:
-    """What questions that follow each other share: the runs at hand, and one context."""
+    """What questions that follow each other share: the runs at hand, one context, and in a conversation what
+    was said before.
+    """
 
     kept: Kept
     context: OpenContext = field(default_factory=OpenContext)
+    dialogue: Dialogue | None = None
 
     def close(self) -> None:
         """Free the context, and let go of the runs."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out, n_sweeps_of
 from localctx.kv import KVContext, KVPart, RunLost
 from localctx.session.cache import Cache, run_finder
+from localctx.session.carried import Desk
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Progress
 from localctx.session.opening import timed
@@ -17,7 +18,7 @@ from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 from localctx.session.token_stream import TokenStream
 
-__all__ = ["CANCELLED", "Placed", "decode_placed", "fitted"]
+__all__ = ["CANCELLED", "Placed", "decode_placed", "desk_of", "fitted"]
 
 CANCELLED = Decoded(0, "", "cancelled", 0, 0)
 """The outcome where there is nothing whole to answer from."""
@@ -47,11 +48,23 @@ class Placed:
     n_between: int = 0
 
 
-def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
-    """The pieces behind the prefix, within what the context leaves beside question and answer."""
+def fitted(
+    cache: Cache, context: KVContext, pieces: Sequence[Piece], *, keeps_passages: bool = True
+) -> Layout:
+    """The pieces behind the prefix, and earlier turns behind them, within what the context leaves beside
+    question and answer. keeps_passages: the next question of a conversation wants them as they stand.
+    """
+    if cache.run.carried is not None:
+        pieces = cache.run.carried.arrange(desk_of(cache, keeps_passages=keeps_passages), pieces)
     n_answer = cache.run.settings.max_tokens
     budget = Budget(context.n_ctx, len(cache.prefix), len(cache.frame.suffix), n_answer)
     return lay_out(cache.prefix, pieces, budget, prefix_is_stored=cache.has_prefix)
+
+
+def desk_of(cache: Cache, *, keeps_passages: bool = True) -> Desk:
+    """What a context for the question is arranged for."""
+    documents = tuple(reading.document.content_hash for reading in cache.run.readings)
+    return Desk(cache.space, documents, cache.frame.history, keeps_passages)
 
 
 def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, None, Decoded]:
@@ -81,6 +94,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
         run.timings.question_ms += run.timings.prefill_ms - before_ms
         if placed.refreshed is not None:
             placed.refreshed.keep(context)
+        if run.carried is not None:
+            run.carried.take(context)
         return decoded
 
 
@@ -88,6 +103,7 @@ def _filled(cache: Cache, context: KVContext, placed: Placed) -> Layout | None:
     """The layout that the context is filled with; None when it was cancelled. What was being read and does
     not come is arranged for again, as absent: that is known of all runs then.
     """
+    carried = cache.run.carried
     while True:
         with timed(cache.run.timings, "assemble_ms"):
             layout = placed.arrange(context)
@@ -95,6 +111,8 @@ def _filled(cache: Cache, context: KVContext, placed: Placed) -> Layout | None:
             fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
         try:
             find_run = run_finder(cache, placed.streams)
+            if carried is not None:
+                find_run = carried.finder(find_run, len(cache.run.readings))
             return layout if _fill(cache, context, layout, find_run, fresh) else None
         except RunLost:
             cache.kept.wait()

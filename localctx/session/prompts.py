@@ -16,12 +16,17 @@ ACKNOWLEDGED = "I have read the document."
 NOT_FOUND = "The document does not answer this question."
 
 
-def document_messages(fragments: Sequence[str], task: Sequence[str]) -> list[Message]:
-    """The turns of one request: the fixed prefix, the document's fragments, the task's fragments."""
+def document_messages(
+    fragments: Sequence[str], task: Sequence[str], turns: Sequence[Message] = ()
+) -> list[Message]:
+    """The turns of one request: the fixed prefix, the document's fragments, earlier turns of a conversation,
+    the task's fragments.
+    """
     return [
         Message("system", (PREFIX,)),
         Message("user", tuple(fragments)),
         Message("assistant", (ACKNOWLEDGED,)),
+        *turns,
         Message("user", tuple(task)),
     ]
 

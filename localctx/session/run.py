@@ -11,7 +11,9 @@ from localctx.document.cache import NOT_KEPT
 from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
+from localctx.session.carried import Carried
 from localctx.session.decoding import Decoded
+from localctx.session.dialogue import Dialogue
 from localctx.session.events import Listener, Notice
 from localctx.session.prompts import question_task
 from localctx.session.provenance import Pulled
@@ -29,7 +31,7 @@ class Run:
     pulled: what was read because a passage refers to it · blocks: running numbers of those to attend to,
     where the caller knows better than any selector · embedder: or why there is none, in words; None: nobody
     asked for one · reranker: judges the best passages again · selection: how passages were chosen, for the
-    answer · schema: what the answer has to fulfil.
+    answer · schema: what the answer has to fulfil · dialogue: what was said before.
     """
 
     readings: list[Reading]
@@ -49,12 +51,27 @@ class Run:
     reranker: RerankerFile | None = None
     selection: dict[str, object] | None = None
     schema: AnswerSchema | None = None
+    dialogue: Dialogue | None = None
     _unheard: list[str] = field(default_factory=list)
 
     @property
     def stored_limit(self) -> int:
         """The largest context that stored KV is put into: inside the trained length nothing is scaled."""
         return min(self.limit, self.model.info.n_ctx_train or self.limit)
+
+    @property
+    def turns(self) -> tuple[Message, ...] | None:
+        """The earlier turns that stand before the question; None outside of a conversation."""
+        return None if self.dialogue is None else self.dialogue.turns
+
+    @property
+    def carried(self) -> Carried | None:
+        """In a conversation, what the context of the question before left."""
+        return None if self.dialogue is None else self.dialogue.carried
+
+    def sought(self, question: str) -> str:
+        """The question as it would be put alone: what passages are chosen and answers judged by."""
+        return question if self.dialogue is None else self.dialogue.sought or question
 
     @property
     def n_tokens(self) -> int:

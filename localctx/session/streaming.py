@@ -9,7 +9,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
+from localctx.assemble import Layout, NewTokens, Piece, RefreshCandidate, StoredTokens, pick_refresh
 from localctx.errors import NotComposable
 from localctx.index import LexicalIndex
 from localctx.kv import KVContext
@@ -18,7 +18,7 @@ from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
 from localctx.session.landmarks import landmarks_of
-from localctx.session.placing import Placed, fitted
+from localctx.session.placing import Placed, desk_of, fitted
 from localctx.session.pointing import pointed_sentences
 from localctx.session.ranking import ranked_blocks
 from localctx.session.reading import Passage
@@ -39,6 +39,10 @@ SHARE_STEP = 1 / 20
 """A little more or less speed than last time refreshes the same, which is kept then."""
 ALL_FROM = 0.8
 """From this share on all is evaluated: in one piece that takes no longer than most of it in many."""
+FOLLOW_UP_TOKENS = 160
+"""What a later question of a conversation evaluates behind what it keeps, about: header lines and itself come
+first, then sentences that it points at in passages that are new.
+"""
 LAZY_BLOCKS = 4
 """Blocks of a question whose passages must be prefilled first: each takes some 1,500 tokens."""
 
@@ -83,16 +87,18 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     n_tokens = len(cache.prefix) + sum(group.n_tokens for group in groups)
 
     def arrange(context: KVContext) -> Layout:
-        refresh = _refresh(cache, context, groups, question) + _absent(cache, supplied, passages)
+        fresh = _not_carried(cache, groups)
+        refresh = _refresh(cache, context, fresh, question) + _absent(cache, supplied, passages)
         return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
 
+    is_first = run.carried is None or run.carried.is_empty
     return Placed(
         passages,
         n_tokens,
         supplied.n_read(),
         arrange,
         supplied.streams,
-        Refreshed(cache, supplied.streams),
+        Refreshed(cache, supplied.streams) if is_first else None,
         is_cancelled=not supplied.is_complete,
         n_between=sum(len(group.header) for group in groups),
     )
@@ -191,8 +197,13 @@ def _refresh(
     passages = [passage for group in groups for passage in group.passages]
     n_selected = sum(passage.n_tokens for passage in passages)
     share = run.settings.cache.refresh
+    if not passages:
+        return []
+    candidates = pointed_sentences(passages, question, run.model.tokenize, run.language)
+    n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
+    if share is None and run.carried is not None and not run.carried.is_empty:
+        return _spans_of(pick_refresh(candidates, max(0, FOLLOW_UP_TOKENS - n_new)))
     if share is None:
-        n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
         n_affordable = math.floor(run.settings.latency * cache.rate(context)) - n_new
         share = math.floor(n_affordable / n_selected / SHARE_STEP) * SHARE_STEP
         share = 1.0 if share >= ALL_FROM else max(LEAST_REFRESH, share)
@@ -200,9 +211,29 @@ def _refresh(
         return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
     if share <= 0.0:
         return []
-    candidates = pointed_sentences(passages, question, run.model.tokenize, run.language)
-    picked = pick_refresh(candidates, round(share * n_selected))
+    return _spans_of(pick_refresh(candidates, round(share * n_selected)))
+
+
+def _spans_of(picked: Sequence[RefreshCandidate]) -> list[tuple[int, int, int]]:
     return [(one.document, one.start, one.end) for one in picked]
+
+
+def _not_carried(cache: Cache, groups: Sequence[_Group]) -> list[_Group]:
+    """The groups without what the context of the question before gives back."""
+    carried = cache.run.carried
+    if carried is None or carried.is_empty:
+        return list(groups)
+    desk = desk_of(cache)
+    fresh = []
+    for group in groups:
+        new = tuple(
+            one
+            for one in group.passages
+            if not carried.holds(cache.space, (desk.documents[one.document], one.first_token, one.n_tokens))
+        )
+        if new:
+            fresh.append(_Group(group.header if new[0] is group.passages[0] else (), new))
+    return fresh
 
 
 def _absent(cache: Cache, supplied: Supply, passages: Sequence[Passage]) -> list[tuple[int, int, int]]:

@@ -149,3 +149,21 @@ def test_index_makes_vectors_that_the_next_question_finds(path: Path, tiny_model
 def test_open_wants_a_document(tiny_model_path: Path) -> None:
     with pytest.raises(UsageError, match="no document"):
         localctx.open(model=str(tiny_model_path))
+
+
+def test_a_chat_answers_after_what_was_said(path: Path) -> None:
+    with echo(path) as document, document.chat() as chat:
+        first = chat.say("What is the vault code?")
+        pieces = list(chat.say("And what is it once more?", stream=True))
+        assert first.text == "".join(pieces).strip() == "The vault code is 7734."
+        assert [turn.question for turn in chat.turns] == [
+            "What is the vault code?",
+            "And what is it once more?",
+        ]
+        assert "vault" in chat.turns[1].sought
+        undone = chat.undo()
+        assert undone is not None
+        assert len(chat.turns) == 1
+        chat.clear()
+        assert chat.turns == ()
+        assert document.ask("What is the vault code?").support == "supported"

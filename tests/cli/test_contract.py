@@ -197,5 +197,5 @@ def test_hints_name_a_command_that_exists(localctx: Run) -> None:
 
 def test_a_file_or_standard_input_alone_means_chat(localctx: Run, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
-    for word in ("-", str(tmp_path / "a.txt")):
-        assert "`localctx chat` is not available yet" in localctx(word).err
+    assert "standard input is the document" in localctx("-").err
+    assert "unknown model 'nowhere'" in localctx(str(tmp_path / "a.txt"), "--model", "nowhere").err

@@ -7,7 +7,8 @@ import sys
 
 HEAVY = (
     "llama_cpp", "torch", "sentence_transformers", "numpy", "rich.table", "rich.progress", "jinja2", "lxml",
-    "pypdfium2", "chardet", "sqlite3", "huggingface_hub", "httpx2", "localctx.engine.llama",
+    "pypdfium2", "chardet", "sqlite3", "huggingface_hub", "httpx2",
+    "prompt_toolkit", "rich.markdown", "localctx.engine.llama",
     "localctx.document.document",
 )  # fmt: skip
 
