@@ -104,7 +104,7 @@ def measure(pairs: Sequence[Pair], model: str | None = None, embedder: str | Non
                 if isinstance(vectors, str):
                     raise LocalctxError(vectors)
                 vectors.make(range(run.n_blocks))
-                tokens = {n: one.tokens for n, one in vectors.passages(range(run.n_blocks)).items()}
+                tokens = vectors.tokens(range(run.n_blocks))
                 right = [_right(run, span) for span in spans]
                 ranks = [
                     reciprocal_ranks(_scores(index, vectors, tokens, pair.question), one)

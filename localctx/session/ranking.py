@@ -33,7 +33,7 @@ SHARPNESS = 2
 right passages among the best six 1% is lost so, and 1.4 of six passages are saved.
 """
 N_RERANKED = 16
-"""Looked at twice: embedding them again takes most of a second on two CPU cores, and 30 gain no more."""
+"""Looked at twice; 30 gain no more."""
 
 
 def ranked_blocks(
@@ -122,8 +122,8 @@ def _dense(vectors: RunVectors, by_words: Hits, question: str) -> Scores:
 
 def _reranked(vectors: RunVectors, first: Scores, question: str) -> Scores:
     """The best blocks judged token by token as well."""
-    asked, found = vectors.question(question).tokens, vectors.passages(_best(first, N_RERANKED))
-    return reranked(first, {number: max_sim(asked, one.tokens) for number, one in found.items()})
+    asked, found = vectors.question(question).tokens, vectors.tokens(_best(first, N_RERANKED))
+    return reranked(first, {number: max_sim(asked, tokens) for number, tokens in found.items()})
 
 
 def _judged(run: Run, file: RerankerFile, first: Scores, question: str) -> Scores:
