@@ -26,7 +26,7 @@ from localctx.errors import LocalctxError, UsageError
 from localctx.from_settings import choose_model, open_model_for
 from localctx.index import LexicalIndex
 from localctx.registry.selectors import opened_embedder
-from localctx.selection.dense import dense_scores, hybrid, max_sim, reranked
+from localctx.selection.dense import dense_scores, hybrid, max_sim, max_sim_weight, reranked
 from localctx.session.events import ignore_progress
 from localctx.session.opening import index_all
 from localctx.session.ranking import N_RERANKED, vectors_of
@@ -150,7 +150,8 @@ def _scores(
     """Every selector's opinion of one question; `tokens`: each passage's vectors of tokens."""
     words, asked = index.scores(question), vectors.question(question)
     dense = dense_scores(vectors.similarities(asked.vector))
-    both = hybrid(words, index.shares(question), dense)
+    shares = index.shares(question)
+    both = hybrid(words, shares, dense)
     best = sorted(range(len(both.values)), key=lambda number: -both.values[number])[:N_RERANKED]
     looked_at = {number: max_sim(asked.tokens, tokens[number]) for number in best}
     return {
@@ -158,7 +159,7 @@ def _scores(
         "dense": dense,
         "reciprocal rank": _reciprocal_rank(words, dense),
         "lexical+dense": both,
-        "fused": reranked(both, looked_at),
+        "fused": reranked(both, looked_at, weight=max_sim_weight(shares)),
     }
 
 

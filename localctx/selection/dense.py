@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from localctx.selection.fuse import fuse
 from localctx.values import Scores
 
-__all__ = ["always_in", "dense_scores", "diverse", "hybrid", "max_sim", "reranked"]
+__all__ = ["always_in", "dense_scores", "diverse", "hybrid", "max_sim", "max_sim_weight", "reranked"]
 
 LEXICAL_WEIGHT = 0.6
 """Of words in a block that holds all of the question; measured with SHARE_POWER (docs/measurements.md)."""
@@ -21,8 +21,12 @@ SHARE_POWER = 2
 """A block that holds half of the question's words says little: its words count a quarter."""
 RANK_SHARE = 0.3
 """Of the lexical part, how much BM25 decides among blocks that hold as much."""
-MAX_SIM_WEIGHT = 0.5
-"""Of the second look, beside the first one."""
+SECOND_WEIGHT = 0.5
+"""Of a second look, beside the first one."""
+MAX_SIM_WEIGHT = 0.6
+"""Of MaxSim, where no block leads by the question's words; measured with LEAD_FACTOR."""
+LEAD_FACTOR = 2
+"""Where a block holds half of the question more than any other does, it is meant: MaxSim has no say."""
 
 
 def dense_scores(similarities: NDArray[np.float32]) -> Scores:
@@ -65,9 +69,22 @@ def max_sim(question: NDArray[np.float32], block: NDArray[np.float32]) -> float:
     return float((question @ block.T).max(axis=1).mean())
 
 
-def reranked(first: Scores, second: Mapping[int, float], name: str = "maxsim") -> Scores:
+def max_sim_weight(shares: Sequence[float]) -> float:
+    """What MaxSim weighs beside the first look, in [0, 1]: the less, the further one block leads by the share
+    of the question's words that it holds. Rare words, identifiers, numbers and quotes make such leads; on
+    them vectors of tokens are vague.
+    """
+    if len(shares) < 2:
+        return MAX_SIM_WEIGHT
+    second, best = sorted(shares)[-2:]
+    return MAX_SIM_WEIGHT * max(0.0, 1 - LEAD_FACTOR * (best - second))
+
+
+def reranked(
+    first: Scores, second: Mapping[int, float], name: str = "maxsim", weight: float = SECOND_WEIGHT
+) -> Scores:
     """The first look's scores, the blocks that were looked at twice being judged by both and before all
-    others.
+    others; `weight`, in [0, 1], is that of the second look.
     """
     if not second:
         return first
@@ -78,7 +95,7 @@ def reranked(first: Scores, second: Mapping[int, float], name: str = "maxsim") -
     looked_at = tuple(value if number in second else 0.0 for number, value in enumerate(first.values))
     both = fuse(
         [Scores(first.selector, looked_at), Scores(name, tuple(found))],
-        [1 - MAX_SIM_WEIGHT, MAX_SIM_WEIGHT],
+        [1 - weight, weight],
     )
     least = min((both.values[number] for number in second), default=0.0)
     best = max(first.values, default=0.0)

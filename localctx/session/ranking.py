@@ -11,7 +11,15 @@ from collections.abc import Callable, Generator, Sequence
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
-from localctx.selection.dense import always_in, dense_scores, diverse, hybrid, max_sim, reranked
+from localctx.selection.dense import (
+    always_in,
+    dense_scores,
+    diverse,
+    hybrid,
+    max_sim,
+    max_sim_weight,
+    reranked,
+)
 from localctx.selection.fuse import fuse
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import Event
@@ -57,7 +65,7 @@ def ranked_blocks(
         keys = None
     scores = _scores(index, by_words, question, vectors if "dense" in wanted else None, keys, wanted)
     if vectors is not None and "maxsim" in wanted:
-        scores = _reranked(vectors, scores, question)
+        scores = _reranked(vectors, scores, question, index.shares(question))
     if run.reranker is not None:
         scores = _judged(run, run.reranker, scores, question)
     if vectors is not None and "mmr" in wanted:
@@ -120,10 +128,11 @@ def _dense(vectors: RunVectors, by_words: Hits, question: str) -> Scores:
     return dense_scores(vectors.similarities(vectors.question(question).vector))
 
 
-def _reranked(vectors: RunVectors, first: Scores, question: str) -> Scores:
+def _reranked(vectors: RunVectors, first: Scores, question: str, shares: Sequence[float]) -> Scores:
     """The best blocks judged token by token as well."""
     asked, found = vectors.question(question).tokens, vectors.tokens(_best(first, N_RERANKED))
-    return reranked(first, {number: max_sim(asked, tokens) for number, tokens in found.items()})
+    looked_at = {number: max_sim(asked, tokens) for number, tokens in found.items()}
+    return reranked(first, looked_at, weight=max_sim_weight(shares))
 
 
 def _judged(run: Run, file: RerankerFile, first: Scores, question: str) -> Scores:

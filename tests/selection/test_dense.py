@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim, reranked
+from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim, max_sim_weight, reranked
 from localctx.values import Scores
 
 NAN = float("nan")
@@ -89,6 +89,17 @@ def test_the_second_look_orders_the_best_and_leaves_the_rest_behind() -> None:
     assert both.values[1] > both.values[0] > both.values[3] > both.values[4] == 0.0
     assert both.values[2] > both.values[3]
     assert reranked(first, {}) is first
+
+
+def test_a_block_that_leads_by_the_words_asked_for_is_not_overruled() -> None:
+    first = Scores("lexical+dense", (0.9, 0.8, 0.1))
+    sims = {0: 0.4, 1: 0.9, 2: 0.2}
+    assert max_sim_weight((1.0, 0.4, 0.4)) == 0.0
+    assert max_sim_weight((0.9, 0.9, 0.1)) == max_sim_weight((0.0, 0.0)) == max_sim_weight((1.0,)) == 0.6
+    assert 0 < max_sim_weight((0.6, 0.4)) < 0.6
+    sure, vague = (reranked(first, sims, weight=max_sim_weight(s)) for s in ((1.0, 0.4), (0.3, 0.3)))
+    assert sure.values[0] > sure.values[1]
+    assert vague.values[1] > vague.values[0]
 
 
 def test_a_second_look_that_sees_no_difference_keeps_the_order() -> None:
