@@ -7,6 +7,7 @@ cannot is left out, and said.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
@@ -66,6 +67,7 @@ def ranked_blocks(
     scores = _scores(index, by_words, question, vectors if "dense" in wanted else None, keys, wanted)
     if vectors is not None and "maxsim" in wanted:
         scores = _reranked(vectors, scores, question, index.shares(question))
+        run.likeness = partial(vectors.likeness, question)
     if run.reranker is not None:
         scores = _judged(run, run.reranker, scores, question)
     if vectors is not None and "mmr" in wanted:

@@ -190,7 +190,7 @@ def _refresh(
         return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
     if share <= 0.0:
         return []
-    candidates = pointed_sentences(passages, question, run.model.tokenize, run.language)
+    candidates = pointed_sentences(passages, question, run.model.tokenize, run.language, run.likeness)
     picked = pick_refresh(candidates, round(share * n_selected))
     return [(one.document, one.start, one.end) for one in picked]
 

@@ -8,14 +8,16 @@ point at made, a few dozen; they are kept, so that later questions find more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from localctx.engine.embedder import Embedded, Embedder, EmbedderFile
 from localctx.index.vectors import PART_BLOCKS, BlockVectors, Place
+from localctx.selection.dense import max_sim
 from localctx.session.events import Progress
 from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
@@ -94,6 +96,18 @@ class RunVectors:
             else:
                 found[number] = kept
         return {**found, **{number: embedded.tokens for number, embedded in self._embedded(missing)}}
+
+    def likeness(self, question: str, passage: Passage, spans: Sequence[tuple[int, int]]) -> list[float]:
+        """MaxSim of the question with each span, code points [start, end) of the passage's text that cover it
+        in order.
+        """
+        number = sum(reading.n_blocks for reading in self.run.readings[: passage.document])
+        number += self.run.readings[passage.document].block_at(passage.start)
+        asked, tokens = self.question(question).tokens, self.tokens([number])[number]
+        n_before = self.embedder.n_tokens(embedded_text(replace(passage, text=""), self.file.passage_prefix))
+        counts = [self.embedder.n_tokens(passage.text[start:end]) for start, end in spans]
+        edges = [n_before, *(n_before + n for n in accumulate(counts))]
+        return [max_sim(asked, tokens[first:end]) for first, end in pairwise(edges)]
 
     def make(self, numbers: Sequence[int]) -> None:
         """Make the vectors of blocks that have none, in this order, and keep them; what was made before an

@@ -18,6 +18,7 @@ from localctx.engine.embedder import Embedder, EmbedderFile
 from localctx.engine.options import EngineOptions
 from localctx.engine.reranker import RerankerFile
 from localctx.index import Hits
+from localctx.selection.dense import max_sim
 from localctx.session import ranking
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
@@ -347,3 +348,26 @@ def test_vectors_that_another_process_kept_meanwhile_stay(place: Place) -> None:
     assert isinstance(found, RunVectors)
     assert np.flatnonzero(found.is_there).tolist() == [0, 1, 2, 5]
     assert np.array_equal(found.rows([0, 1]), first.rows([0, 1]))
+
+
+def test_how_like_the_question_a_span_is_comes_from_the_tokens_kept_for_it(place: Place) -> None:
+    run = place.run()
+    place.rank(run)
+    assert run.likeness is not None
+    vectors = vectors_of(run)
+    assert isinstance(vectors, RunVectors)
+    passage, asked = run.passage(7), vectors.question(QUESTION).tokens
+    tokens, text = vectors.tokens([7])[7], run.passage(7).text
+    n_before = vectors.embedder.n_tokens("Part 7")
+    cut = text.index("Where does")
+    first, second = run.likeness(passage, [(0, cut), (cut, len(text))])
+    n_first = vectors.embedder.n_tokens(text[:cut])
+    assert n_before + n_first + vectors.embedder.n_tokens(text[cut:]) == len(tokens)
+    assert first == pytest.approx(max_sim(asked, tokens[n_before : n_before + n_first]))
+    assert second == pytest.approx(max_sim(asked, tokens[n_before + n_first :]))
+
+
+def test_words_alone_point_where_no_vectors_are(place: Place) -> None:
+    run = place.run(kv="rank=lexical")
+    place.rank(run)
+    assert run.likeness is None
