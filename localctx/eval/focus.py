@@ -4,7 +4,7 @@ Chapters that say the same of different cities, stored once; the right passage i
 a third of the tokens being evaluated again, as `ask` does. The temperature is YaRN's attention factor at the
 time of the question: keys and queries are that much longer, so weights are sharper above 1.
 
-    python -m localctx.eval.focus [--documents 2] [--questions 8] [--factors 0.9,1.1,1.2] [--json]
+    python -m localctx.eval.focus [--documents 1] [--questions 12] [--passages 4,12] [--factors 0.9,1.1]
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ from localctx.verify.confusable import KINDS, Chapter, ConfusableDocument, Shape
 from localctx.verify.gate import probe_text
 from localctx.verify.questions import Asker, Mode, StoredDocument, store_document
 
-__all__ = ["ORDERS", "Row", "measure", "ordered", "render"]
+__all__ = ["ORDERS", "Row", "Wanted", "measure", "ordered", "render"]
 
 ORDERS = ("document", "best-last", "best-first")
-COUNTS = (4, 8, 12)
-FACTOR_COUNT = 8
-"""Passages at which temperatures are compared."""
 SHAPE = Shape(n_filler=200, n_passage=128, n_chapters=12)
 N_CTX = 8192
 WINDOW = 4096
@@ -48,6 +45,17 @@ class Row:
     n_right: int
     n: int
     n_evaluated: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Every number of passages is measured in every order, then in the document's order at every factor."""
+
+    n_documents: int = 1
+    n_questions: int = 12
+    n_passages: tuple[int, ...] = (4, 12)
+    orders: tuple[str, ...] = ORDERS
+    factors: tuple[float, ...] = (0.9, 1.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +78,24 @@ def ordered(asked: Chapter, others: Sequence[Chapter], order: str) -> list[Chapt
     return sorted([asked, *rest], key=lambda chapter: chapter.first)
 
 
-def measure(
-    settings: Settings, chosen: ChosenModel, n_documents: int, n_questions: int, factors: Sequence[float]
-) -> Iterator[Row]:
+def measure(settings: Settings, chosen: ChosenModel, wanted: Wanted) -> Iterator[Row]:
     """A row a way, as soon as it is measured. Raises NotComposable for a model whose KV cannot be stored, and
     what the engine raises.
     """
     with _opened(settings, chosen) as (model, context):
         asker = Asker(model, context)
-        questions = list(_questions(model, context, asker.prefix, n_documents, n_questions))
-        for n_passages in COUNTS:
-            for order in ORDERS:
+        questions = list(_questions(model, context, asker.prefix, wanted))
+        for n_passages in wanted.n_passages:
+            for order in wanted.orders:
                 yield _row(asker, questions, n_passages, order, 1.0)
-    for factor in factors:
+    for factor in wanted.factors:
         sharper = replace(
             settings, rope_scaling="yarn", rope_scale=1.0, yarn_ext_factor=0.0, yarn_attn_factor=factor
         )
         with _opened(sharper, chosen) as (model, context):
-            yield _row(Asker(model, context), questions, FACTOR_COUNT, ORDERS[0], factor)
+            asker = Asker(model, context)
+            for n_passages in wanted.n_passages:
+                yield _row(asker, questions, n_passages, ORDERS[0], factor)
 
 
 @contextmanager
@@ -102,15 +110,15 @@ def _opened(settings: Settings, chosen: ChosenModel) -> Iterator[tuple[KVModel, 
 
 
 def _questions(
-    model: KVModel, context: KVContext, prefix: Sequence[int], n_documents: int, n_questions: int
+    model: KVModel, context: KVContext, prefix: Sequence[int], wanted: Wanted
 ) -> Iterator[_Question]:
     """Of each document, which is prefilled here, the first chapters are asked about."""
     haystack = words(probe_text(), model.tokenize)
-    for number in range(n_documents):
+    for number in range(wanted.n_documents):
         document = make_document(number, haystack, model.tokenize, KINDS["city"], SHAPE)
         stored = store_document(context, prefix, document, WINDOW, AS_ASKED.codec)
         source = random.Random(number)  # noqa: S311  # reproducible, not secret
-        for asked in source.sample(document.chapters, n_questions):
+        for asked in source.sample(document.chapters, wanted.n_questions):
             others = [chapter for chapter in document.chapters if chapter is not asked]
             yield _Question(document, stored, asked, tuple(source.sample(others, len(others))))
 
@@ -143,16 +151,24 @@ def render(rows: Sequence[Row]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print. Raises what localctx.errors names."""
     parser = argparse.ArgumentParser(prog="python -m localctx.eval.focus")
-    parser.add_argument("--documents", type=int, default=2)
-    parser.add_argument("--questions", type=int, default=8, help="of each document, at most 12")
-    parser.add_argument("--factors", default="0.9,1.1,1.2", help="YaRN's attention factor, one after another")
+    parser.add_argument("--documents", type=int, default=1)
+    parser.add_argument("--questions", type=int, default=12, help="of each document, at most 12")
+    parser.add_argument("--passages", default="4,12", help="how many are attended, one after another")
+    parser.add_argument("--orders", default=",".join(ORDERS))
+    parser.add_argument("--factors", default="0.9,1.1", help="YaRN's attention factor, one after another")
     parser.add_argument("--model")
     parser.add_argument("--json", action="store_true", help="a line of JSON a row, as it is found")
     given = parser.parse_args(arguments)
     settings, chosen = choose_model({"model": given.model, "store": "off"})
-    factors = [float(factor) for factor in filter(None, given.factors.split(","))]
+    wanted = Wanted(
+        given.documents,
+        given.questions,
+        tuple(int(n) for n in given.passages.split(",")),
+        tuple(given.orders.split(",")),
+        tuple(float(factor) for factor in filter(None, given.factors.split(","))),
+    )
     rows = []
-    for row in measure(settings, chosen, given.documents, given.questions, factors):
+    for row in measure(settings, chosen, wanted):
         rows.append(row)
         if given.json:
             sys.stdout.write(json.dumps(asdict(row)) + "\n")

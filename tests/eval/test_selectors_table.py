@@ -9,7 +9,7 @@ from engine.tiny_bert import write_tiny_bert
 
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.embedder import EmbedderFile
-from localctx.eval import selectors
+from localctx.eval import pointed, selectors
 from localctx.eval.generate import Wanted
 from localctx.eval.selectors import Row, measure, render
 from localctx.settings import Settings
@@ -57,3 +57,20 @@ def test_the_table_has_a_line_a_kind_and_a_column_a_selector(rows: list[Row]) ->
     assert len(lines) == 2 + 3
     assert "| chosen without neighbours |" in lines[0]
     assert lines[2].startswith("| 2,048 | en | words shared | 3 |")
+
+
+def test_sentences_in_other_words_are_pointed_at_by_meaning_alone(
+    tiny_model_path: Path, tmp_path: Path
+) -> None:
+    wanted = Wanted(seed=3, lengths=(2048,), tasks=("single", "paraphrased"), n_questions=4)
+    settings = Settings(store=str(tmp_path / "store"))
+    with (
+        open_model(tiny_model_path, EngineOptions(n_threads=1)) as model,
+        EmbedderFile(write_tiny_bert(tmp_path / "tiny-bert.gguf"), "tiny-bert", ["en"]) as embedder,
+    ):
+        found = pointed.measure(model, settings, wanted, embedder)
+    assert set(found) == {(task, by) for task in wanted.tasks for by in ("words", "meaning")}
+    *shares, n_chosen, n = found["single", "words"]
+    assert shares == sorted(shares)
+    assert shares[-1] == n_chosen == n == 3
+    assert found["paraphrased", "words"][-2:] == found["paraphrased", "meaning"][-2:]
