@@ -34,18 +34,7 @@ from localctx.session.run import Run, start
 from localctx.settings import Settings
 from localctx.values import Strategy
 
-__all__ = [
-    "BOUND",
-    "DEFAULT_MODES",
-    "EXACT",
-    "MODES",
-    "RANKS",
-    "Answered",
-    "Asked",
-    "Examined",
-    "Examiner",
-    "block_of",
-]
+__all__ = ["DEFAULT_MODES", "MODES", "RANKS", "Answered", "Asked", "Examined", "Examiner", "block_of"]
 
 RANKS = ("lexical", "dense", "landmarks", "lexical+dense", "lexical+landmarks", "fused")
 EXACT, BOUND, ORACLE_STORED, RETRIEVE = "exact", "oracle-text", "oracle-stored", "retrieve"

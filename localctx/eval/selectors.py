@@ -16,9 +16,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import LocalctxError
@@ -30,7 +27,7 @@ from localctx.from_settings import choose_model, open_document_for, open_model_f
 from localctx.index import LexicalIndex
 from localctx.registry.selectors import opened_embedder
 from localctx.selection import choose
-from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim_weight, reranked
+from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim_weight, reranked, with_max_sims
 from localctx.session.cache import KVModel, opened_cache
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import ignore_progress
@@ -95,10 +92,9 @@ def _measured(
     with index_all(run) as index:
         vectors = RunVectors.of(run, embedder)
         vectors.make(range(run.n_blocks))
-        second = _max_sims(vectors, [vectors.question(question.text).tokens for question in asked])
         found: dict[tuple[str, str], list[tuple[Scores, list[int]]]] = {}
-        for question, sims in zip(asked, second, strict=True):
-            opinions = _opinions(index, vectors, question, sims)
+        for question in asked:
+            opinions = _opinions(index, vectors, question)
             if landmarks:
                 opinions["landmarks"] = _landmarks(run, question.text)
             right = [block_of(run, span) for span in question.spans]
@@ -114,14 +110,17 @@ def _measured(
                 yield Row(generated.length, generated.language, kind, name, n, (share,), n_chosen)
 
 
-def _opinions(
-    index: LexicalIndex, vectors: RunVectors, question: Question, sims: NDArray[np.float32]
-) -> dict[str, Scores]:
-    """Every selector's; `fused` as `ask` has it, its language rule included."""
+def _opinions(index: LexicalIndex, vectors: RunVectors, question: Question) -> dict[str, Scores]:
+    """Every selector's; `fused` as `ask` has it, its language rule included. Raises LocalctxError where the
+    store has no room for the tokens.
+    """
     run, words, shares = vectors.run, index.scores(question.text), index.shares(question.text)
     dense = dense_scores(vectors.similarities(vectors.question(question.text).vector))
-    both = hybrid(words, shares, dense)
-    fused = _second_look(both, sims, max_sim_weight(shares))
+    both, sims = hybrid(words, shares, dense), vectors.max_sims(question.text)
+    if sims is None:
+        raise LocalctxError("not all token vectors are kept", "a larger --store-limit")
+    best = {number: float(sims[number]) for number in _order(both)[:N_RERANKED]}
+    fused = with_max_sims(words, shares, sims)
     languages = [reading.document.language for reading in run.readings]
     is_covered = why_not_covered(vectors.file, question.text, languages) is None
     n = len(words.values)
@@ -130,28 +129,12 @@ def _opinions(
         "head and tail": Scores("edges", tuple(edges)),
         "lexical": words,
         "dense": dense,
-        "maxsim": Scores("maxsim", tuple(map(float, sims))),
+        "maxsim": dense_scores(sims),
         "lexical+dense": both,
+        "the best 16 again": reranked(both, best, weight=max_sim_weight(shares)),
         "fused": fused if is_covered else words,
         "fused, any language": fused,
     }
-
-
-def _second_look(first: Scores, sims: NDArray[np.float32], weight: float) -> Scores:
-    best = _order(first)[:N_RERANKED]
-    return reranked(first, {number: float(sims[number]) for number in best}, weight=weight)
-
-
-def _max_sims(vectors: RunVectors, asked: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """MaxSim of every question with every block, [n_questions, n_blocks]."""
-    lengths = np.array([len(tokens) for tokens in asked])
-    rows, starts = np.concatenate(asked), np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    found = np.zeros((len(asked), vectors.run.n_blocks), np.float32)
-    for number in range(vectors.run.n_blocks):
-        tokens = vectors.tokens([number])[number]
-        if len(tokens):
-            found[:, number] = np.add.reduceat((rows @ tokens.T).max(axis=1), starts) / lengths
-    return found
 
 
 def _landmarks(run: Run, question: str) -> Scores:

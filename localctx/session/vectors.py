@@ -84,6 +84,18 @@ class RunVectors:
         """The cosine of each block with the query, [n_blocks]; NaN where it has no vector."""
         return np.concatenate([vectors.similarities(query) for vectors in self._of])
 
+    def max_sims(self, question: str) -> NDArray[np.float32] | None:
+        """MaxSim of the question with every block, [n_blocks], NaN for those without a vector; None where the
+        tokens of some that have one are not kept.
+        """
+        asked, found = self.question(question).tokens, []
+        for vectors in self._of:
+            sims = vectors.max_sims(asked)
+            if sims is None:
+                return None
+            found.append(sims)
+        return np.concatenate(found)
+
     def tokens(self, numbers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
         """The vectors of the blocks' tokens, each [n_tokens, dim]: as they were kept, else made now."""
         self.make(numbers)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localctx.index.vectors import PART_BLOCKS, BlocksPart, BlockVectors, Place, TokensPart
+from localctx.index.vector_parts import BlocksPart, TokensPart
+from localctx.index.vectors import PART_BLOCKS, BlockVectors, Place
 from localctx.store.derived import DerivedFiles
 
 TEXT, KEY = "a" * 32, "b" * 32
@@ -168,3 +169,34 @@ def test_a_full_store_costs_time_only(tmp_path: Path) -> None:
 def test_no_blocks_are_no_rows() -> None:
     assert BlockVectors(0, 8).similarities(some(1, 8)[0]).shape == (0,)
     assert BlockVectors(3, 8).tokens(0) is None
+
+
+@pytest.mark.parametrize("n_dim", [32, 384, 1024])
+def test_the_best_token_of_every_block_is_found_as_numpy_finds_it(tmp_path: Path, n_dim: int) -> None:
+    add(loaded(tmp_path, 100, n_dim), 0, 2, *range(20, 90), n_tokens=7)
+    vectors, queries = loaded(tmp_path, 100, n_dim), some(5, n_dim, seed=9)
+    found = vectors.max_sims(queries)
+    assert found is not None
+    assert np.flatnonzero(~np.isnan(found)).tolist() == [0, 2, *range(20, 90)]
+    for number in (0, 2, 20, 57, 89):
+        tokens = vectors.tokens(number)
+        assert tokens is not None
+        assert found[number] == pytest.approx((queries @ tokens.T).max(axis=1).mean(), abs=1e-4)
+
+
+def test_blocks_without_tokens_and_questions_without_any_are_like_nothing() -> None:
+    vectors, none = BlockVectors(2, 8), np.zeros((0, 8), np.float32)
+    vectors.add({0: some(1, 8)[0], 1: some(1, 8)[0]}, {0: none, 1: some(2, 8)})
+    found = vectors.max_sims(some(1, 8))
+    assert found is not None
+    assert found[0] == 0.0
+    assert found[1] == pytest.approx(1.0, abs=0.01)
+    unasked = vectors.max_sims(none)
+    assert unasked is not None
+    assert unasked.tolist() == [0.0, 0.0]
+
+
+def test_where_some_tokens_are_not_kept_not_all_can_be_compared(tmp_path: Path) -> None:
+    add(loaded(tmp_path), 0, 3)
+    max((tmp_path / "index").iterdir(), key=lambda path: path.stat().st_size).unlink()
+    assert loaded(tmp_path).max_sims(some(1)) is None

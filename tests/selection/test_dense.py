@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim, max_sim_weight, reranked
+from localctx.selection.dense import (
+    dense_scores,
+    diverse,
+    hybrid,
+    max_sim,
+    max_sim_weight,
+    reranked,
+    with_max_sims,
+)
 from localctx.values import Scores
 
 NAN = float("nan")
@@ -113,3 +121,27 @@ def test_variety_puts_a_copy_behind() -> None:
     assert diverse(scores, [0, 1, 2], rows, 0.0) == [0, 1, 2]
     assert diverse(scores, [0, 1, 2], rows, 0.3) == [0, 2, 1]
     assert diverse(Scores("dense", (0.0, 0.0)), [0, 1], rows, 0.3) == [0, 1]
+
+
+def test_words_decide_where_a_few_blocks_hold_more_of_the_question_than_all_others() -> None:
+    shares = [0.1] * 20
+    sims = likeness(*np.linspace(0.3, 0.7, 20))
+    words = Scores("lexical", (1.0,) * 20)
+    by_meaning = with_max_sims(words, shares, sims).values
+    assert by_meaning.index(max(by_meaning)) == 19
+    for few in ([2], [2, 3, 4, 5]):
+        led = with_max_sims(words, [0.9 if n in few else 0.3 for n in range(20)], sims)
+        assert {n for n in range(20) if led.values[n] > 0.6} == set(few)
+        assert led.selector == "lexical+dense+maxsim"
+    crowd = with_max_sims(words, [0.9 if n < 12 else 0.3 for n in range(20)], sims).values
+    assert crowd.index(max(crowd)) == 19  # where twelve hold it alike, words tell nothing apart
+
+
+def test_blocks_whose_tokens_are_unknown_are_ranked_by_their_words() -> None:
+    sims = likeness(0.5, 0.4, *[NAN] * 10)
+    values = with_max_sims(
+        Scores("lexical", (0.0, 0.0, 2.0, *[0.0] * 9)), [0.0, 0.0, 1.0, *[0.0] * 9], sims
+    ).values
+    assert values[2] == max(values)
+    assert values[3] == 0.0
+    assert with_max_sims(Scores("lexical", ()), (), likeness()).values == ()
