@@ -31,7 +31,22 @@ RUN_TOKENS = 128
 """Tokens of one stored run: the group over which a key channel shares its scale."""
 
 PolicyKind: TypeAlias = Literal["exact", "window", "independent", "lazy"]
-KVSource: TypeAlias = "Run | State"
+
+
+class RunLost(LookupError):
+    """A run that was being read is not what was written, or cannot be read."""
+
+
+class ComingRun(Protocol):
+    """A run that is being read and checked. `n_tokens`: of it, known before."""
+
+    n_tokens: int
+
+    def get(self) -> Run:
+        """Wait for it. Raises RunLost."""
+
+
+KVSource: TypeAlias = "Run | State | ComingRun"
 """Rows of KV of consecutive tokens: encoded and un-rotated (Run), or as llama.cpp exported them (State)."""
 
 
@@ -89,10 +104,11 @@ class KVPart:
 
 @dataclass(slots=True)
 class RestoreTimes:
-    """Seconds spent to put KV back: decoding, turning and laying it out, and copying it to the device. The
-    two go on at the same time.
+    """Seconds spent to put KV back: waiting for runs that are being read, decoding, turning and laying them
+    out, and copying them to the device. The last goes on beside the others.
     """
 
+    wait_s: float = 0.0
     compose_s: float = 0.0
     upload_s: float = 0.0
 
@@ -147,7 +163,7 @@ class KVContext(Context, Protocol):
 
         A generate() whose prompt begins with `tokens` then evaluates only the rest. on_progress counts the
         tokens that are evaluated. Returns their number. Raises UsageError when they do not fit, ValueError
-        for parts that overlap.
+        for parts that overlap, RunLost (the cache is empty then) for a run that does not come.
         """
 
     def can_sweep(self, gaps: Sequence[tuple[int, int]], n_tokens: int) -> bool:

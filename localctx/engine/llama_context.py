@@ -62,7 +62,9 @@ class Owner(ModelHandle, Protocol):
 
 
 class LlamaContext(BatchContext):
-    """A values.Context on llama.cpp. `n_ctx_effective`: cells as llama.cpp rounded them; `rope`: in force."""
+    """A values.Context on llama.cpp. `n_ctx_effective`: cells as llama.cpp rounded them; `rope`: in force;
+    `log`: what llama.cpp said of it.
+    """
 
     def __init__(self, lib: Any, model: Owner, sizes: ContextSizes, notices: tuple[str, ...] = ()) -> None:
         """Raises ModelError with llama.cpp's reason."""
@@ -74,6 +76,7 @@ class LlamaContext(BatchContext):
             self.sizes = sizes
             self.n_ctx_effective = int(lib.llama_n_ctx(handle))
             self.rope = rope_in_force(lib, model, sizes.n_ctx, log.text)
+            self.log = log.text
             self.cells = CellStates(lib, handle, model.buffers)
             self.decoder = LlamaDecoder(lib, handle, model.vocab, stop, model.n_batch)
             super().__init__(

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx._native import Rope, State, compose, state_size
+from localctx._native import Rope, Run, State, compose, state_size
 from localctx.engine.llama_state import CellStates
-from localctx.kv import RUN_TOKENS, KVPart, RestoreTimes
+from localctx.kv import RUN_TOKENS, KVPart, KVSource, RestoreTimes
 
 __all__ = ["KVSlice", "KVWriter", "rows_of", "slices_of"]
 
@@ -51,7 +51,7 @@ class KVWriter:
         """Add the slices' rows to the cells of `sequence`, which holds none at their positions.
 
         Slices are asked for one by one, in this thread. Raises ModelError when llama.cpp refuses one,
-        ValueError for layouts that differ.
+        ValueError for layouts that differ, RunLost.
         """
         waiting: tuple[KVSlice, Future[NDArray[np.uint8]]] | None = None
         with ThreadPoolExecutor(1, thread_name_prefix="compose") as pool:
@@ -64,9 +64,11 @@ class KVWriter:
                 self._put(sequence, *waiting)
 
     def _composed(self, one: KVSlice) -> NDArray[np.uint8]:
+        asked = time.perf_counter()
+        rows = [(here(part.source), part.first, part.n_tokens) for part in one.parts]
         started = time.perf_counter()
+        self.times.wait_s += started - asked
         out = self._cells.buffers.lend(state_size(self._like, len(one.positions)))
-        rows = [(part.source, part.first, part.n_tokens) for part in one.parts]
         blob = compose(self._like, rows, one.positions, self._rope, out=out)
         self.times.compose_s += time.perf_counter() - started
         return blob
@@ -79,6 +81,11 @@ class KVWriter:
         self._cells.copy(self._spare, sequence, first, end)
         self._cells.drop(self._spare)
         self.times.upload_s += time.perf_counter() - started
+
+
+def here(source: KVSource) -> Run | State:
+    """The run or state itself. Raises RunLost."""
+    return source if isinstance(source, (Run, State)) else source.get()
 
 
 def slices_of(parts: Sequence[KVPart], positions: NDArray[np.int32], n_tokens: int) -> Iterator[KVSlice]:

@@ -28,8 +28,9 @@ class TokenCounts:
 class Timings:
     """Milliseconds a part of the work took; the one mutable value, filled as the work goes.
 
-    Of stored KV: read_ms until it is in memory and checked, compose_ms and upload_ms are parts of assemble_ms
-    that overlap, question_ms is the part of prefill_ms from the question's first token to the answer's.
+    Of stored KV: read_ms while composing waits until it is in memory and checked, compose_ms and upload_ms
+    are parts of assemble_ms that overlap, question_ms is the part of prefill_ms from the question's first
+    token to the answer's.
     """
 
     load_ms: float = 0
@@ -99,6 +100,7 @@ class Answer:
                 "n_ctx_train": model.n_ctx_train,
                 "rope": asdict(model.rope),
                 "requested": self.requested,
+                "devices": [asdict(share) for share in model.devices],
             },
             "citations": [_citation(citation) for citation in self.citations],
             "statements": [

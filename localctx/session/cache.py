@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from localctx import _native
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable, UsageError
 from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
@@ -59,6 +58,10 @@ EXACT_F16_BYTES = 1 << 30
 @runtime_checkable
 class KVModel(Model, Protocol):
     """A model of which KV can be taken out and put back, or that says why not."""
+
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether a device of its own computes it, on which a step takes its time whatever is in it."""
 
     def kv_refusal(self) -> str | None:
         """Why its KV cannot be cut and put together, in words that follow its name; None when it can."""
@@ -220,7 +223,7 @@ class Cache:
 
         prompt: a short context is filled · stream: a document is prefilled behind its window.
         """
-        known = self.kept.rate(self.model.info.fingerprint, self._machine(kind))
+        known = self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
         if known is not None:
             return known
         tokens = [*self.prefix, *self.run.readings[0].stream[:PROBE_TOKENS]][: context.n_ctx - 1]
@@ -229,18 +232,20 @@ class Cache:
         n_timed = context.place(tokens, ())
         rate = n_timed / max(time.perf_counter() - started, 1e-9)
         self.run.n_evaluated += n_evaluated + n_timed
-        self.kept.note_rate(self.model.info.fingerprint, self._machine("prompt"), rate)
+        self.kept.speeds.note(self.model.info.fingerprint, self._machine("prompt"), rate)
         return rate
 
     def note_rate(self, n_tokens: int, seconds: float, kind: RateKind = "prompt") -> None:
         """Remember a speed that was just seen, if over enough tokens."""
         if n_tokens >= PROBE_TOKENS and seconds > 0:
-            self.kept.note_rate(self.model.info.fingerprint, self._machine(kind), n_tokens / seconds)
+            self.kept.speeds.note(self.model.info.fingerprint, self._machine(kind), n_tokens / seconds)
 
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
         settings = self.run.settings
-        return f"{kind}/{settings.threads or 'auto'}/{settings.gpu_layers}"
+        placed = (settings.split_mode, settings.tensor_split, settings.main_gpu, settings.n_cpu_moe)
+        facts = [kind, settings.threads or "auto", settings.gpu_layers]
+        return "/".join(map(str, [*facts, *(value for value in placed if value is not None)]))
 
 
 def why_no_cache(model: Model) -> str | None:
@@ -280,19 +285,19 @@ def run_finder(cache: Cache, streams: Sequence[Sequence[TokenStream]]) -> RunOf:
     prefix = cache.prefix_stream()
 
     def find(document: int | None, token: int) -> tuple[KVSource, int]:
-        _, run, row = run_at(cache, (prefix,) if document is None else streams[document], token)
-        return run, row
+        _, source, row = run_at(cache, (prefix,) if document is None else streams[document], token)
+        return source, row
 
     return find
 
 
-def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, _native.Run, int]:
-    """(id, run, row) of a document's token, from the first of its streams whose run is loaded. Raises
-    LookupError.
+def run_at(cache: Cache, streams: Sequence[TokenStream], token: int) -> tuple[bytes, KVSource, int]:
+    """(id, run, row) of a document's token, from the first of its streams whose run is loaded or is being
+    read. Raises LookupError.
     """
     for stream in streams:
         number = stream.run_at(token)
-        run = cache.kept.run(stream.ids[number])
-        if run is not None:
-            return stream.ids[number], run, token - stream.spans[number][0]
+        source = cache.kept.source(stream.ids[number])
+        if source is not None:
+            return stream.ids[number], source, token - stream.spans[number][0]
     raise LookupError(f"the run of token {token} is not loaded")

@@ -5,15 +5,16 @@ A store that cannot be used, or not any further, is told once; the work goes on 
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from localctx import _native
+from localctx.kv import KVSource
 from localctx.session.loaded_runs import LoadedRuns
 from localctx.session.run import Run
+from localctx.session.speeds import Speeds
 from localctx.session.token_stream import TokenStream, TokenStreams
 from localctx.settings import Settings
 from localctx.store import DocumentIdentity, KVStore, RunWriter, StoreUnusable
@@ -23,7 +24,6 @@ __all__ = ["Keep", "Kept", "kept_or_opened"]
 Keep: TypeAlias = Callable[[int, bytes], None]
 """Takes the encoded run with this number of a stream; called from one thread at a time."""
 PREFIX_KIND = "prefix"
-RATES_FACT = "prompt_tokens_per_s"
 
 
 class Kept:
@@ -47,7 +47,7 @@ class Kept:
         self._stack = ExitStack()
         self._memory: dict[bytes, _native.Run] = {}
         self._loaded = LoadedRuns()
-        self._rates: dict[str, float] = {}
+        self.speeds = Speeds(self.facts, self.set_fact)
         self.streams = TokenStreams()
         self._store: KVStore | None = None
         self.failure: StoreUnusable | None = None
@@ -86,8 +86,8 @@ class Kept:
 
     def has(self, ids: Sequence[bytes], codec: str | None = None) -> set[bytes]:
         """Those of the ids whose runs are at hand, in `codec` or in any."""
-        held = {run_id for run_id in ids if self._in_memory(run_id, codec)}
-        rest = [run_id for run_id in ids if run_id not in held]
+        held = {run_id for run_id in self._memory.keys() & set(ids) if self._in_memory(run_id, codec)}
+        rest = [run_id for run_id in ids if run_id not in held] if held else ids
         if self._store is None or not rest:
             return held
         try:
@@ -103,32 +103,57 @@ class Kept:
 
     def load(self, ids: Sequence[bytes], codec: str | None = None) -> set[bytes]:
         """Have runs ready for run(); those of the ids that are. Damage is told, and is not among them."""
+        self.begin_loading(ids, codec)
+        self.wait()
+        return {run_id for run_id in ids if self._ready(run_id, codec) is not None}
+
+    def begin_loading(self, ids: Sequence[bytes], codec: str | None = None) -> None:
+        """load() without waiting: source() has what is being read, run() waits for it."""
         wanted = [run_id for run_id in dict.fromkeys(ids) if self._ready(run_id, codec) is None]
         if self._store is not None and wanted:
             try:
-                self._loaded.read(self._store, wanted, codec)
+                self._loaded.begin(self._store, wanted, codec)
             except StoreUnusable as error:
                 self._give_up(error)
-        return {run_id for run_id in ids if self._ready(run_id, codec) is not None}
 
     def begin_question(self) -> None:
         """Let go of what was loaded long ago; what the question needs of it is loaded again."""
         self._loaded.let_go_of_old()
 
+    def wait(self) -> None:
+        """Until all that is being read is there."""
+        try:
+            self._loaded.wait()
+        except StoreUnusable as error:
+            self._give_up(error)
+
     def run(self, run_id: bytes) -> _native.Run | None:
-        """A run that was loaded or is in memory."""
+        """A run that was loaded or is in memory; one that is being read is waited for."""
         return self._ready(run_id, None)
 
+    def source(self, run_id: bytes) -> KVSource | None:
+        """run() without waiting."""
+        return self._memory.get(run_id) or self._loaded.source(run_id)
+
+    def encoding_of(self, run_id: bytes) -> bytes:
+        """What tells the run at hand from any other encoding of it."""
+        run = self._memory.get(run_id)
+        if run is None and (name := self._loaded.name_of(run_id)) is not None:
+            return name
+        run = run or self._loaded.get(run_id)
+        return (
+            b"" if run is None else f"{run.codec} {run.head_group} {run.max_error} {run.n_outliers}".encode()
+        )
+
     def _ready(self, run_id: bytes, codec: str | None) -> _native.Run | None:
-        for runs in (self._memory, self._loaded.runs):
+        for runs in (self._memory, self._loaded):
             run = runs.get(run_id)
             if run is not None and codec in (None, run.codec):
                 return run
         return None
 
     def _in_memory(self, run_id: bytes, codec: str | None) -> bool:
-        run = self._memory.get(run_id)
-        return run is not None and codec in (None, run.codec)
+        return (run := self._memory.get(run_id)) is not None and codec in (None, run.codec)
 
     @contextmanager
     def keeping(
@@ -212,7 +237,7 @@ class Kept:
         if self._store is not None and wanted:
             try:
                 found = self._stack.enter_context(self._store.reading_artifacts(PREFIX_KIND, list(wanted)))
-                self._loaded.runs.update({wanted[key]: _native.Run(view) for key, view in found.items()})
+                self._loaded.add({wanted[key]: _native.Run(view) for key, view in found.items()})
             except StoreUnusable as error:
                 self._give_up(error)
         return all(self.run(run_id) is not None for run_id in stream.ids)
@@ -239,31 +264,13 @@ class Kept:
             self._give_up(error)
             return {}
 
-    def rate(self, fingerprint: str, machine: str) -> float | None:
-        """Prompt tokens a second as last measured on such a machine."""
-        name = _machine_name(machine)
-        if name not in self._rates:
-            rates = self.facts(fingerprint).get(RATES_FACT)
-            value = rates.get(name) if isinstance(rates, dict) else None
-            if not isinstance(value, (int, float)) or not value > 0:
-                return None
-            self._rates[name] = float(value)
-        return self._rates[name]
-
-    def note_rate(self, fingerprint: str, machine: str, rate: float) -> None:
-        """Remember prompt tokens a second."""
-        name = _machine_name(machine)
-        self._rates[name] = rate
-        if not self.can_write or self._store is None:
-            return
-        rates = self.facts(fingerprint).get(RATES_FACT)
-        known = rates if isinstance(rates, dict) else {}
-        try:
-            self._store.set_model_fact(fingerprint, RATES_FACT, {**known, name: round(rate, 1)})
-        except StoreUnusable as error:
-            self._give_up_writing(error)
-
-    # --- inside ---------------------------------------------------------------------------------------
+    def set_fact(self, fingerprint: str, name: str, value: object) -> None:
+        """Keep what was found out about a model, where that can be."""
+        if self.can_write and self._store is not None:
+            try:
+                self._store.set_model_fact(fingerprint, name, value)
+            except StoreUnusable as error:
+                self._give_up_writing(error)
 
     def _give_up(self, error: StoreUnusable) -> None:
         """Go on without the store."""
@@ -290,7 +297,3 @@ def kept_or_opened(run: Run, kept: Kept | None) -> Iterator[Kept]:
         yield opened
     finally:
         opened.close()
-
-
-def _machine_name(machine: str) -> str:
-    return f"{platform.node()}/{machine}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out, n_sweeps_of
-from localctx.kv import KVContext, KVPart
+from localctx.kv import KVContext, KVPart, RunLost
 from localctx.session.cache import Cache
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Progress
@@ -29,7 +29,8 @@ class Placed:
     n_tokens: of prefix and passages, evaluated or not · n_read: tokens of each document whose KV is at hand ·
     arrange(context): what stands where; asked when the context is open, since what can be afforded depends on
     its speed; None when it was cancelled · find_run: the runs of what is restored · refreshed: what was
-    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end.
+    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end · n_between:
+    tokens of header lines, which a device that evaluates them at once needs room for twice.
     """
 
     passages: tuple[Passage, ...]
@@ -39,6 +40,7 @@ class Placed:
     find_run: RunOf
     refreshed: Refreshed | None = None
     is_cancelled: bool = False
+    n_between: int = 0
 
 
 def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
@@ -56,18 +58,14 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
     run = cache.run
     if placed.is_cancelled:
         return CANCELLED
-    with cache.context(n_ctx) as context:
+    n_twice = placed.n_between if cache.model.is_offloaded else 0
+    with cache.context(max(n_ctx, min(n_ctx + n_twice, run.stored_limit))) as context:
         with timed(run.timings, "prefill_ms"):
             run.n_evaluated += ensure_prefix(cache, context)
         if not cache.has_prefix:
             return CANCELLED
-        with timed(run.timings, "assemble_ms"):
-            layout = placed.arrange(context)
-            if layout is None:
-                return CANCELLED
-            n_sweeps = n_sweeps_of(context, layout)
-            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
-        if not _fill(cache, context, layout, placed.find_run, fresh):
+        layout = _filled(cache, context, placed)
+        if layout is None:
             return CANCELLED
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
@@ -78,6 +76,23 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
         if placed.refreshed is not None:
             placed.refreshed.keep(context)
         return decoded
+
+
+def _filled(cache: Cache, context: KVContext, placed: Placed) -> Layout | None:
+    """The layout that the context is filled with; None when it was cancelled. What was being read and does
+    not come is arranged for again, as absent: that is known of all runs then.
+    """
+    while True:
+        with timed(cache.run.timings, "assemble_ms"):
+            layout = placed.arrange(context)
+            if layout is None:
+                return None
+            n_sweeps = n_sweeps_of(context, layout)
+            fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
+        try:
+            return layout if _fill(cache, context, layout, placed.find_run, fresh) else None
+        except RunLost:
+            cache.kept.wait()
 
 
 def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fresh: Sequence[KVPart]) -> bool:
@@ -92,7 +107,9 @@ def _fill(cache: Cache, context: KVContext, layout: Layout, find_run: RunOf, fre
         fresh,
         lambda done, total: run.listen(Progress("prefill", done, total, "tokens")),
     )
-    seconds = time.perf_counter() - started
+    waited = context.restore_times.wait_s
+    seconds = time.perf_counter() - started - waited
+    run.timings.read_ms += waited * 1000
     run.timings.compose_ms += context.restore_times.compose_s * 1000
     run.timings.upload_ms += context.restore_times.upload_s * 1000
     if n_evaluated != layout.n_evaluated - sum(part.n_tokens for part in fresh):

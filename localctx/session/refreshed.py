@@ -119,7 +119,7 @@ class Refreshed:
         """The key of the document that the spans go with, as far as it is in the store."""
         reading = self.cache.run.readings[self._document]
         keys = (identity_of(self.cache, reading, stream).key for stream in self.streams[self._document])
-        return next((key for key in keys if store.document(key) is not None), None)
+        return next((key for key in keys if store.has_document(key)), None)
 
     def _spans(self, layout: Layout, n_sweeps: int) -> Iterator[_Span]:
         """The evaluated spans behind the prefix, cut where pieces end, up to the second document."""
@@ -147,8 +147,8 @@ class Refreshed:
             run_id, run, row = run_at(self.cache, self.streams[document], at)
             n_tokens = min(end - at, run.n_tokens - row)
             position = stretch.position + at - stretch.first
-            source = f"{run_id.hex()} {run.codec} {run.head_group} {run.max_error} {run.n_outliers}"
-            chain.add_restored(layout.tokens[position : position + n_tokens], source.encode(), row)
+            source = run_id.hex().encode() + b" " + self.cache.kept.encoding_of(run_id)
+            chain.add_restored(layout.tokens[position : position + n_tokens], source, row)
             at += n_tokens
 
 

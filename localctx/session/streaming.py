@@ -87,7 +87,9 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
 
     finder, refreshed = run_finder(cache, supplied.streams), Refreshed(cache, supplied.streams)
-    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed, not supplied.is_complete)
+    n_between = sum(len(group.header) for group in groups)
+    was_cancelled = not supplied.is_complete
+    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed, was_cancelled, n_between)
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:
@@ -117,9 +119,11 @@ def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Even
 
 
 def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
-    """Passages in order; one that goes on where the last one ended, under the same header, joins it."""
+    """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
+    stands under the header of the passage before is parted from it without saying it again.
+    """
     waiting: list[Passage] = []
-    header = ""
+    header, said = "", ""
     is_first = True
     for passage in passages:
         line = _header(cache, passage)
@@ -129,11 +133,11 @@ def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
             if ends_at == (passage.document, passage.first_token) and line == header:
                 waiting.append(passage)
                 continue
-            yield _group(cache, header, waiting, is_first)
-            is_first = False
+            yield _group(cache, "" if header == said else header, waiting, is_first)
+            is_first, said = False, header
         waiting, header = [passage], line
     if waiting:
-        yield _group(cache, header, waiting, is_first)
+        yield _group(cache, "" if header == said else header, waiting, is_first)
 
 
 def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> _Group:
@@ -204,7 +208,7 @@ def _absent(cache: Cache, supplied: Supply, passages: Sequence[Passage]) -> list
         at = passage.first_token
         while at < end:
             stop = min(end, _end_of_run(streams, at))
-            if all(cache.kept.run(stream.ids[stream.run_at(at)]) is None for stream in streams):
+            if all(cache.kept.source(stream.ids[stream.run_at(at)]) is None for stream in streams):
                 found.append((passage.document, at, stop))
             at = stop
     return found

@@ -52,7 +52,7 @@ class Supply:
         return self.way != "part" or not self._missing_runs(*self.cache.run.tokens_of(number))
 
     def provide(self, passages: Sequence[Passage]) -> Generator[Event, None, None]:
-        """Have the passages' runs at hand and loaded, unless is_complete says otherwise."""
+        """Have the passages' runs at hand and being read, unless is_complete says otherwise."""
         if self.way == "lazy":
             yield from self._prefill_lazily(passages)
         if not self.is_complete:
@@ -64,7 +64,7 @@ class Supply:
             for stream in self.streams[passage.document][: None if missing else 1]:
                 ids += [stream.ids[number] for number in stream.runs_of(first, end)]
         with timed(self.cache.run.timings, "read_ms"):
-            self.cache.kept.load(ids, self.cache.codec)
+            self.cache.kept.begin_loading(ids, self.cache.codec)
 
     def n_read(self) -> tuple[int, ...]:
         """Tokens of each document whose KV is at hand now."""
@@ -202,7 +202,8 @@ def _answer_n_ctx(cache: Cache, n_passage_tokens: int, n_passages: int) -> int:
     """Cells that an answer from so many passages takes, about: prefilling for it has the same context."""
     settings = cache.run.settings
     n_around = len(cache.prefix) + len(cache.frame.suffix) + settings.max_tokens
-    return min(cache.run.stored_limit, n_around + n_passage_tokens + n_passages * HEADER_ROOM)
+    n_headers = n_passages * HEADER_ROOM * (2 if cache.model.is_offloaded else 1)
+    return min(cache.run.stored_limit, n_around + n_passage_tokens + n_headers)
 
 
 def largest_answer_n_ctx(cache: Cache) -> int:

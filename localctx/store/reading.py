@@ -79,17 +79,18 @@ class SegmentReader:
         """
         result: Views[Name] = Views()
         with contextlib.ExitStack() as stack:
-            opened = []
-            for name, group in by_segment(places.items()).items():
-                if (descriptor := self._open(name, group, result)) is not None:
-                    stack.callback(os.close, descriptor)
-                    advise(descriptor, [place for _, place in group])
-                    opened.append((descriptor, group, self._checked_in(name, descriptor)))
-            self._check(opened, result)
-            for descriptor, group, checked in opened:
-                sound = [(item, place) for item, place in group if place.offset in checked]
-                if sound:
-                    stack.callback(release, map_views(descriptor, sound, result))
+            with contextlib.ExitStack() as descriptors:  # a map has its own, and the lock with it
+                opened = []
+                for name, group in by_segment(places.items()).items():
+                    if (descriptor := self._open(name, group, result)) is not None:
+                        descriptors.callback(os.close, descriptor)
+                        advise(descriptor, [place for _, place in group])
+                        opened.append((descriptor, group, self._checked_in(name, descriptor)))
+                self._check(opened, result)
+                for descriptor, group, checked in opened:
+                    sound = [(item, place) for item, place in group if place.offset in checked]
+                    if sound:
+                        stack.callback(release, map_views(descriptor, sound, result))
             yield result
 
     @contextlib.contextmanager
