@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.selection.dense import (
@@ -70,6 +70,7 @@ def test_a_block_with_some_words_does_not() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1), st.floats(0, 9)), max_size=6))
 def test_hybrid_scores_lie_between_nothing_and_one(rows: list[tuple[float, float, float]]) -> None:
     words, shares, vectors = (tuple(column) for column in zip(*rows, strict=True)) if rows else ((), (), ())
