@@ -78,7 +78,8 @@ def _top(
 
 
 GROUPS = (
-    read, chat, batch, index, chunk, truncate, plan, serve, later, models, store, verify, doctor, bench, evaluate,
+    read, chat, batch, index, chunk, truncate, plan, serve, later,
+    models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:
     group.register(app)

@@ -177,8 +177,8 @@ class KVSettings:
             "vectors, `landmarks` by the model's own retrieval heads over stored keys (`stream` only; needs "
             "a wholly indexed text and known heads); then `maxsim` looks at the best 16 again, token by "
             "token, `mmr` puts passages that say the same behind others, `head` and `tail` always put the "
-            "first and the last passage in. `fused` is `lexical+dense+maxsim`. What cannot be done is left "
-            "out, with a "
+            "first and the last passage in. `fused` is `lexical+dense+maxsim`, and compares every passage "
+            "token by token where their token vectors are kept. What cannot be done is left out, with a "
             "warning",
         ),
     )

@@ -34,7 +34,7 @@ from localctx.session.run import Run, start
 from localctx.settings import Settings
 from localctx.values import Strategy
 
-__all__ = ["BOUND", "DEFAULT_MODES", "EXACT", "MODES", "RANKS", "Answered", "Asked", "Examined", "Examiner"]
+__all__ = ["DEFAULT_MODES", "MODES", "RANKS", "Answered", "Asked", "Examined", "Examiner", "block_of"]
 
 RANKS = ("lexical", "dense", "landmarks", "lexical+dense", "lexical+landmarks", "fused")
 EXACT, BOUND, ORACLE_STORED, RETRIEVE = "exact", "oracle-text", "oracle-stored", "retrieve"
@@ -142,7 +142,7 @@ class Examiner:
         question: Question,
         skipped: Mapping[str, str],
     ) -> Asked:
-        gold = [_block_of(run, span) for span in question.spans]
+        gold = [block_of(run, span) for span in question.spans]
         rankings = self._rankings(run, index, question.text)
         ranks = {
             name: tuple(order.index(number) if number in order else None for number in gold)
@@ -238,7 +238,7 @@ def _why_not_exact(run: Run) -> str | None:
     return f"{n_needed:,} tokens needed, context {run.limit:,}"
 
 
-def _block_of(run: Run, span: tuple[int, int]) -> int:
+def block_of(run: Run, span: tuple[int, int]) -> int:
     """The block that most of the span is in."""
     reading = run.readings[0]
 

@@ -19,14 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from localctx.document import open_document
 from localctx.errors import LocalctxError, UsageError
 from localctx.from_settings import choose_model, open_model_for
 from localctx.index import LexicalIndex
 from localctx.registry.selectors import opened_embedder
-from localctx.selection.dense import dense_scores, hybrid, max_sim, reranked
+from localctx.selection.dense import dense_scores, hybrid, max_sim_weight, reranked, with_max_sims
 from localctx.session.events import ignore_progress
 from localctx.session.opening import index_all
 from localctx.session.ranking import N_RERANKED, vectors_of
@@ -104,10 +103,9 @@ def measure(pairs: Sequence[Pair], model: str | None = None, embedder: str | Non
                 if isinstance(vectors, str):
                     raise LocalctxError(vectors)
                 vectors.make(range(run.n_blocks))
-                tokens = {n: one.tokens for n, one in vectors.passages(range(run.n_blocks)).items()}
                 right = [_right(run, span) for span in spans]
                 ranks = [
-                    reciprocal_ranks(_scores(index, vectors, tokens, pair.question), one)
+                    reciprocal_ranks(_scores(index, vectors, pair.question), one)
                     for pair, one in zip(pairs, right, strict=True)
                 ]
     return list(_rows(ranks))
@@ -144,21 +142,23 @@ def _right(run: Run, span: tuple[int, int]) -> RIGHT:
     return tuple(found)
 
 
-def _scores(
-    index: LexicalIndex, vectors: RunVectors, tokens: Mapping[int, NDArray[np.float32]], question: str
-) -> dict[str, Scores]:
-    """Every selector's opinion of one question; `tokens`: each passage's vectors of tokens."""
-    words, asked = index.scores(question), vectors.question(question)
-    dense = dense_scores(vectors.similarities(asked.vector))
-    both = hybrid(words, index.shares(question), dense)
+def _scores(index: LexicalIndex, vectors: RunVectors, question: str) -> dict[str, Scores]:
+    """Every selector's opinion of one question."""
+    words, shares, sims = index.scores(question), index.shares(question), vectors.max_sims(question)
+    dense = dense_scores(vectors.similarities(vectors.question(question).vector))
+    if sims is None:
+        raise LocalctxError("not all token vectors are kept", "a larger --store-limit")
+    both = hybrid(words, shares, dense)
     best = sorted(range(len(both.values)), key=lambda number: -both.values[number])[:N_RERANKED]
-    looked_at = {number: max_sim(asked.tokens, tokens[number]) for number in best}
+    looked_at = {number: float(sims[number]) for number in best}
     return {
         "lexical": words,
         "dense": dense,
+        "maxsim": dense_scores(sims),
         "reciprocal rank": _reciprocal_rank(words, dense),
         "lexical+dense": both,
-        "fused": reranked(both, looked_at),
+        "best 16 again": reranked(both, looked_at, weight=max_sim_weight(shares)),
+        "fused": with_max_sims(words, shares, sims),
     }
 
 

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from localctx.selection.fuse import fuse
 from localctx.values import Scores
 
-__all__ = ["always_in", "dense_scores", "diverse", "hybrid", "max_sim", "reranked"]
+__all__ = [
+    "always_in",
+    "dense_scores",
+    "diverse",
+    "hybrid",
+    "max_sim",
+    "max_sim_weight",
+    "reranked",
+    "with_max_sims",
+]
 
 LEXICAL_WEIGHT = 0.6
 """Of words in a block that holds all of the question; measured with SHARE_POWER (docs/measurements.md)."""
@@ -21,8 +30,16 @@ SHARE_POWER = 2
 """A block that holds half of the question's words says little: its words count a quarter."""
 RANK_SHARE = 0.3
 """Of the lexical part, how much BM25 decides among blocks that hold as much."""
-MAX_SIM_WEIGHT = 0.5
-"""Of the second look, beside the first one."""
+SECOND_WEIGHT = 0.5
+"""Of a second look, beside the first one."""
+MAX_SIM_WEIGHT = 0.6
+"""Of MaxSim, where no block leads by the question's words; measured with LEAD_FACTOR."""
+LED_WEIGHT = 0.7
+"""Of words beside the MaxSim of all blocks, where a few lead."""
+FEW = 8
+"""Blocks that may hold the question alike and still lead: one answer can stand in several places."""
+LEAD_FACTOR = 2
+"""Where a block holds half of the question more than any other does, it is meant: MaxSim has no say."""
 
 
 def dense_scores(similarities: NDArray[np.float32]) -> Scores:
@@ -58,6 +75,32 @@ def hybrid(words: Scores, shares: Sequence[float], vectors: Scores) -> Scores:
     return Scores(f"{words.selector}+{vectors.selector}", tuple(values))
 
 
+def with_max_sims(words: Scores, shares: Sequence[float], sims: NDArray[np.float32]) -> Scores:
+    """Words and the MaxSim of every block (NaN where it is not known): in [0, 1].
+
+    MaxSim counts in proportion to the best block's, as far as blocks stand out; words by how much of the
+    question a block holds, and the more, the further the few that hold most lead: where many hold as much,
+    words tell nothing apart, and where one holds an identifier, a number or a rare word, it is meant.
+    Raises ValueError for scores of different documents.
+    """
+    ranked, tokens = sorted(shares, reverse=True), dense_scores(sims)
+    lead = ranked[0] - ranked[min(FEW, len(ranked) - 1)] if ranked else 0.0
+    sure = min(1.0, LEAD_FACTOR * lead)
+    most, best_words, best = (
+        max(shares, default=0.0),
+        max(words.values, default=0.0),
+        max(tokens.values, default=0.0),
+    )
+    values = []
+    for word, share, token in zip(words.values, shares, tokens.values, strict=True):
+        rank = word / best_words if best_words > 0 else 0.0
+        held = (1 - sure) * share + sure * (share / most if most > 0 else 0.0)
+        lexical = held**SHARE_POWER * (1 - RANK_SHARE + RANK_SHARE * rank)
+        weight = LED_WEIGHT * sure
+        values.append(weight * lexical + (1 - weight) * (token / best if best > 0 else 0.0))
+    return Scores(f"{words.selector}+dense+maxsim", tuple(values))
+
+
 def max_sim(question: NDArray[np.float32], block: NDArray[np.float32]) -> float:
     """The mean, over the question's tokens [n, dim], of the best cosine with one of the block's [m, dim]."""
     if not len(question) or not len(block):
@@ -65,9 +108,22 @@ def max_sim(question: NDArray[np.float32], block: NDArray[np.float32]) -> float:
     return float((question @ block.T).max(axis=1).mean())
 
 
-def reranked(first: Scores, second: Mapping[int, float], name: str = "maxsim") -> Scores:
+def max_sim_weight(shares: Sequence[float]) -> float:
+    """What MaxSim weighs beside the first look, in [0, 1]: the less, the further one block leads by the share
+    of the question's words that it holds. Rare words, identifiers, numbers and quotes make such leads; on
+    them vectors of tokens are vague.
+    """
+    if len(shares) < 2:
+        return MAX_SIM_WEIGHT
+    second, best = sorted(shares)[-2:]
+    return MAX_SIM_WEIGHT * max(0.0, 1 - LEAD_FACTOR * (best - second))
+
+
+def reranked(
+    first: Scores, second: Mapping[int, float], name: str = "maxsim", weight: float = SECOND_WEIGHT
+) -> Scores:
     """The first look's scores, the blocks that were looked at twice being judged by both and before all
-    others.
+    others; `weight`, in [0, 1], is that of the second look.
     """
     if not second:
         return first
@@ -78,7 +134,7 @@ def reranked(first: Scores, second: Mapping[int, float], name: str = "maxsim") -
     looked_at = tuple(value if number in second else 0.0 for number, value in enumerate(first.values))
     both = fuse(
         [Scores(first.selector, looked_at), Scores(name, tuple(found))],
-        [1 - MAX_SIM_WEIGHT, MAX_SIM_WEIGHT],
+        [1 - weight, weight],
     )
     least = min((both.values[number] for number in second), default=0.0)
     best = max(first.values, default=0.0)

@@ -6,7 +6,7 @@ Yields events and returns what was made, so that the verbs read as a list of the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
@@ -78,7 +78,10 @@ def introduce(run: Run) -> Iterator[Event]:
 
 def read_all(run: Run) -> None:
     """Cut and count every document, or find it so from an earlier run."""
-    shelf = Shelf.of(run)
+    _read_all(run, Shelf.of(run))
+
+
+def _read_all(run: Run, shelf: Shelf) -> None:
     for reading in run.readings:
         is_restored, index = shelf.restore(reading)
         if index is not None:
@@ -92,31 +95,31 @@ def read_all(run: Run) -> None:
 
 def index_all(run: Run) -> LexicalIndex:
     """The same, and one lexical index of all documents; block numbers run through them."""
-    shelf, is_alone = Shelf.of(run), len(run.readings) == 1
-    restored: list[Reading] = []
-    for reading in run.readings:
-        is_restored, index = shelf.restore(reading)
+    shelf = Shelf.of(run)
+    if len(run.readings) > 1:
+        return _joint_index(run, shelf)
+    (reading,) = run.readings
+    is_restored, index = shelf.restore(reading)
+    if index is None:
+        blocks: Iterable[Indexable] = _blocks(run, reading)
         if is_restored:
-            restored.append(reading)
-        if index is not None and is_alone:
-            _note_seams(run, reading)
-            return index
-        if index is not None:
-            index.close()
+            blocks = map(reading.passage, range(reading.n_blocks))
+        index = LexicalIndex.build(blocks, language=reading.document.language)
+        shelf.keep(reading, index)
+    _note_seams(run, reading)
+    return index
 
-    def blocks() -> Iterator[Indexable]:
-        for reading in run.readings:
-            if reading in restored:
-                yield from map(reading.passage, range(reading.n_blocks))
-            else:
-                yield from _blocks(run, reading)
-            _note_seams(run, reading)
 
-    languages = {reading.document.language for reading in run.readings}
-    index = LexicalIndex.build(blocks(), language=languages.pop() if len(languages) == 1 else None)
-    for reading in run.readings:
-        if is_alone or reading not in restored:
-            shelf.keep(reading, index if is_alone else None)
+def _joint_index(run: Run, shelf: Shelf) -> LexicalIndex:
+    """That of several documents, found again where the same ones were searched before."""
+    _read_all(run, shelf)
+    index = shelf.restore_joint(run.readings)
+    if index is None:
+        languages = {reading.document.language for reading in run.readings}
+        language = languages.pop() if len(languages) == 1 else None
+        passages = (reading.passage(n) for reading in run.readings for n in range(reading.n_blocks))
+        index = LexicalIndex.build(passages, language=language)
+        shelf.keep_joint(run.readings, index)
     return index
 
 

@@ -7,11 +7,22 @@ cannot is left out, and said.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
-from localctx.selection.dense import always_in, dense_scores, diverse, hybrid, max_sim, reranked
+from localctx.kv_values import FUSED
+from localctx.selection.dense import (
+    always_in,
+    dense_scores,
+    diverse,
+    hybrid,
+    max_sim,
+    max_sim_weight,
+    reranked,
+    with_max_sims,
+)
 from localctx.selection.fuse import fuse
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import Event
@@ -33,7 +44,7 @@ SHARPNESS = 2
 right passages among the best six 1% is lost so, and 1.4 of six passages are saved.
 """
 N_RERANKED = 16
-"""Looked at twice: embedding them again takes most of a second on two CPU cores, and 30 gain no more."""
+"""Looked at twice, where the tokens of all are not kept; 30 gain no more."""
 
 
 def ranked_blocks(
@@ -55,9 +66,19 @@ def ranked_blocks(
     if isinstance(keys, str):
         yield run.warn(f"--kv rank={'+'.join(wanted)}: {keys}; passages are chosen without")
         keys = None
-    scores = _scores(index, by_words, question, vectors if "dense" in wanted else None, keys, wanted)
+    shares = index.shares(question) if vectors is not None else ()
+    if vectors is not None and "dense" in wanted:
+        _make_missing(vectors, by_words)
+    sims = vectors.max_sims(question) if vectors is not None and set(FUSED) <= set(wanted) else None
+    if sims is not None:  # the best there is: every passage is looked at token by token
+        scores = _with(with_max_sims(by_words.scores(), shares, sims), keys)
+    else:
+        dense = vectors if "dense" in wanted else None
+        scores = _scores(by_words, shares, question, dense, keys, wanted)
+        if vectors is not None and "maxsim" in wanted:
+            scores = _reranked(vectors, scores, question, shares)
     if vectors is not None and "maxsim" in wanted:
-        scores = _reranked(vectors, scores, question)
+        run.likeness = partial(vectors.likeness, question)
     if run.reranker is not None:
         scores = _judged(run, run.reranker, scores, question)
     if vectors is not None and "mmr" in wanted:
@@ -76,24 +97,25 @@ def ranked_blocks(
 
 
 def _scores(
-    index: LexicalIndex,
     by_words: Hits,
+    shares: Sequence[float],
     question: str,
     vectors: RunVectors | None,
     landmarks: Scores | None,
     wanted: Sequence[str],
 ) -> Scores:
     """One score a block from the selectors that are wanted and can; words where there is no other."""
-    opinions: list[Scores] = []
     if vectors is not None:
-        dense = _dense(vectors, by_words, question)
+        dense = dense_scores(vectors.similarities(vectors.question(question).vector))
         is_hybrid = "lexical" in wanted
-        opinions.append(hybrid(by_words.scores(), index.shares(question), dense) if is_hybrid else dense)
-    elif "lexical" in wanted or landmarks is None:
-        opinions.append(by_words.scores())
-    if landmarks is not None:
-        opinions.append(landmarks)
-    return opinions[0] if len(opinions) == 1 else fuse(opinions)
+        return _with(hybrid(by_words.scores(), shares, dense) if is_hybrid else dense, landmarks)
+    if "lexical" in wanted or landmarks is None:
+        return _with(by_words.scores(), landmarks)
+    return landmarks
+
+
+def _with(scores: Scores, landmarks: Scores | None) -> Scores:
+    return scores if landmarks is None else fuse([scores, landmarks])
 
 
 def vectors_of(run: Run, question: str | None = None) -> RunVectors | str:
@@ -112,18 +134,18 @@ def vectors_of(run: Run, question: str | None = None) -> RunVectors | str:
         return error.message
 
 
-def _dense(vectors: RunVectors, by_words: Hits, question: str) -> Scores:
-    """The blocks' likeness to the question; of documents without vectors some are made first."""
+def _make_missing(vectors: RunVectors, by_words: Hits) -> None:
+    """Of documents without vectors, those of some blocks."""
     if not vectors.is_there.all():
-        numbers = missing_first((number for number, _ in by_words.ranking), vectors.run.n_blocks, N_EMBEDDED)
-        vectors.make(numbers)
-    return dense_scores(vectors.similarities(vectors.question(question).vector))
+        pointed = (number for number, _ in by_words.ranking)
+        vectors.make(missing_first(pointed, vectors.run.n_blocks, N_EMBEDDED))
 
 
-def _reranked(vectors: RunVectors, first: Scores, question: str) -> Scores:
+def _reranked(vectors: RunVectors, first: Scores, question: str, shares: Sequence[float]) -> Scores:
     """The best blocks judged token by token as well."""
-    asked, found = vectors.question(question).tokens, vectors.passages(_best(first, N_RERANKED))
-    return reranked(first, {number: max_sim(asked, one.tokens) for number, one in found.items()})
+    asked, found = vectors.question(question).tokens, vectors.tokens(_best(first, N_RERANKED))
+    looked_at = {number: max_sim(asked, tokens) for number, tokens in found.items()}
+    return reranked(first, looked_at, weight=max_sim_weight(shares))
 
 
 def _judged(run: Run, file: RerankerFile, first: Scores, question: str) -> Scores:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from localctx.document import Document
@@ -31,7 +31,8 @@ class Run:
     pulled: what was read because a passage refers to it · blocks: running numbers of those to attend to,
     where the caller knows better than any selector · embedder: or why there is none, in words; None: nobody
     asked for one · reranker: judges the best passages again · selection: how passages were chosen, for the
-    answer · schema: what the answer has to fulfil · dialogue: what was said before.
+    answer · schema: what the answer has to fulfil · dialogue: what was said before · likeness: how like the
+    question spans of a passage's text are, where its tokens have vectors.
     """
 
     readings: list[Reading]
@@ -52,6 +53,7 @@ class Run:
     selection: dict[str, object] | None = None
     schema: AnswerSchema | None = None
     dialogue: Dialogue | None = None
+    likeness: Callable[[Passage, Sequence[tuple[int, int]]], Sequence[float]] | None = None
     _unheard: list[str] = field(default_factory=list)
 
     @property

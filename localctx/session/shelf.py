@@ -12,6 +12,7 @@ import os
 import sqlite3
 import sys
 import unicodedata
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib import metadata
 from typing import Self
@@ -79,12 +80,34 @@ class Shelf:
             index = None
         return is_restored, index
 
+    def restore_joint(self, readings: Sequence[Reading]) -> LexicalIndex | None:
+        """The one index of the words of several documents, if it was kept; they are restored already."""
+        if self._files is None or not _are_kept(readings):
+            return None
+        found = kept.load(self._files, readings[0].document.content_hash, self._joint_key(readings))
+        index = None if found is None else found[1]
+        if index is not None and index.n_blocks != sum(reading.n_blocks for reading in readings):
+            index.close()
+            index = None
+        return index
+
     def keep(self, reading: Reading, index: LexicalIndex | None) -> None:
         """Keep a reading that was read, and the index of its words where it has one of its own."""
-        if self._files is None or not _is_kept(reading):
+        if _is_kept(reading):
+            self._save(reading, self.key(reading), reading.parts(), index)
+
+    def keep_joint(self, readings: Sequence[Reading], index: LexicalIndex) -> None:
+        """Keep the one index of the words of several documents, with the first."""
+        if _are_kept(readings):
+            self._save(readings[0], self._joint_key(readings), {}, index)
+
+    def _save(
+        self, reading: Reading, key: str, parts: Mapping[str, bytes], index: LexicalIndex | None
+    ) -> None:
+        if self._files is None:
             return
         try:
-            kept.save(self._files, reading.document.content_hash, self.key(reading), reading.parts(), index)
+            kept.save(self._files, reading.document.content_hash, key, parts, index)
         except StoreUnusable as error:
             # Of a folder that cannot be written, the store of KV says so already, where there is one.
             is_told = not self._files.can_write and why_no_cache(self._run.model) is None
@@ -107,10 +130,21 @@ class Shelf:
         ]
         return blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
+    def _joint_key(self, readings: Sequence[Reading]) -> str:
+        """A name of several documents' blocks, in their order."""
+        facts = [[reading.document.content_hash, self.key(reading)] for reading in readings]
+        return blake2b(json.dumps(["joint", facts]).encode(), digest_size=16).hexdigest()
+
 
 def _is_kept(reading: Reading) -> bool:
     """Whether the text is long enough, and stays."""
     return reading.document.text.n_bytes >= LEAST_BYTES and Shelf.stays(reading)
+
+
+def _are_kept(readings: Sequence[Reading]) -> bool:
+    """Whether the texts are long enough together, and stay."""
+    n_bytes = sum(reading.document.text.n_bytes for reading in readings)
+    return n_bytes >= LEAST_BYTES and all(map(Shelf.stays, readings))
 
 
 def _tokenizer_facts(run: Run) -> list[object]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from localctx.assemble import Layout, NewTokens, Piece, RefreshCandidate, StoredTokens, pick_refresh
+from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
 from localctx.errors import NotComposable
 from localctx.index import LexicalIndex
 from localctx.kv import KVContext
@@ -199,23 +199,21 @@ def _refresh(
     share = run.settings.cache.refresh
     if not passages:
         return []
-    candidates = pointed_sentences(passages, question, run.model.tokenize, run.language)
+
+    def picked(n_tokens: int) -> list[tuple[int, int, int]]:
+        candidates = pointed_sentences(passages, question, run.model.tokenize, run.language, run.likeness)
+        return [(one.document, one.start, one.end) for one in pick_refresh(candidates, n_tokens)]
+
     n_new = sum(len(group.header) for group in groups) + len(cache.frame.suffix)
     if share is None and run.carried is not None and not run.carried.is_empty:
-        return _spans_of(pick_refresh(candidates, max(0, FOLLOW_UP_TOKENS - n_new)))
+        return picked(max(0, FOLLOW_UP_TOKENS - n_new))
     if share is None:
         n_affordable = math.floor(run.settings.latency * cache.rate(context)) - n_new
         share = math.floor(n_affordable / n_selected / SHARE_STEP) * SHARE_STEP
         share = 1.0 if share >= ALL_FROM else max(LEAST_REFRESH, share)
     if share >= 1.0:
         return [(p.document, p.first_token, p.first_token + p.n_tokens) for p in passages]
-    if share <= 0.0:
-        return []
-    return _spans_of(pick_refresh(candidates, round(share * n_selected)))
-
-
-def _spans_of(picked: Sequence[RefreshCandidate]) -> list[tuple[int, int, int]]:
-    return [(one.document, one.start, one.end) for one in picked]
+    return picked(round(share * n_selected)) if share > 0.0 else []
 
 
 def _not_carried(cache: Cache, groups: Sequence[_Group]) -> list[_Group]:

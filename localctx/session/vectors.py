@@ -1,4 +1,5 @@
-"""The vectors of a run's blocks: found from earlier, made where they are missing, kept as far as they can be.
+"""The vectors of a run's blocks and of their tokens: found from earlier, made where they are missing, kept as
+far as they can be.
 
 `index` makes them all. A question on a document that was not indexed has those of the blocks that its words
 point at made, a few dozen; they are kept, so that later questions find more.
@@ -7,27 +8,26 @@ point at made, a few dozen; they are kept, so that later questions find more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from localctx.engine.embedder import Embedded, Embedder, EmbedderFile
-from localctx.index.vectors import BlockVectors
+from localctx.index.vectors import PART_BLOCKS, BlockVectors, Place
+from localctx.selection.dense import max_sim
 from localctx.session.events import Progress
 from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
 from localctx.session.shelf import Shelf
-from localctx.store import StoreUnusable
+from localctx.values import Progress as Counter
 
 __all__ = ["RunVectors", "embedded_text"]
 
-VECTORS_VERSION = 1
+VECTORS_VERSION = 2
 """Part of every key: raise it whenever what is embedded of a block changes."""
-SLAB_BLOCKS = 256
-"""Blocks whose texts are in memory at a time."""
 HEADINGS = 2
 """Innermost headings that are embedded with a block's text."""
 
@@ -48,7 +48,6 @@ class RunVectors:
     shelf: Shelf
     n_new: int = 0
     _of: list[BlockVectors] = field(default_factory=list)
-    _changed: set[int] = field(default_factory=set)
     _questions: dict[str, Embedded] = field(default_factory=dict)
 
     @classmethod
@@ -56,9 +55,8 @@ class RunVectors:
         """As they were kept. Raises ModelError for an embedder that cannot be loaded."""
         found = cls(run, file, file.open(), Shelf.of(run))
         for reading in run.readings:
-            found._of.append(
-                found._kept(reading) or BlockVectors.none(reading.n_blocks, found.embedder.n_dim)
-            )
+            place = found._place_of(reading)
+            found._of.append(BlockVectors.load(reading.n_blocks, found.embedder.n_dim, place))
         return found
 
     @property
@@ -71,9 +69,9 @@ class RunVectors:
         out = np.zeros((len(numbers), self.embedder.n_dim), np.float32)
         for place, number in enumerate(numbers):
             document, index = self._place(number)
-            vectors = self._of[document]
-            if vectors.is_there[index]:
-                out[place] = vectors.rows[index]
+            row = self._of[document].row(index)
+            if row is not None:
+                out[place] = row
         return out
 
     def question(self, text: str) -> Embedded:
@@ -86,10 +84,42 @@ class RunVectors:
         """The cosine of each block with the query, [n_blocks]; NaN where it has no vector."""
         return np.concatenate([vectors.similarities(query) for vectors in self._of])
 
-    def passages(self, numbers: Sequence[int]) -> dict[int, Embedded]:
-        """Blocks embedded anew, with the vectors of their tokens."""
-        texts = [embedded_text(self.run.passage(number), self.file.passage_prefix) for number in numbers]
-        return {numbers[place]: embedded for place, embedded in self.embedder.embed(texts)}
+    def max_sims(self, question: str) -> NDArray[np.float32] | None:
+        """MaxSim of the question with every block, [n_blocks], NaN for those without a vector; None where the
+        tokens of some that have one are not kept.
+        """
+        asked, found = self.question(question).tokens, []
+        for vectors in self._of:
+            sims = vectors.max_sims(asked)
+            if sims is None:
+                return None
+            found.append(sims)
+        return np.concatenate(found)
+
+    def tokens(self, numbers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """The vectors of the blocks' tokens, each [n_tokens, dim]: as they were kept, else made now."""
+        self.make(numbers)
+        found, missing = dict[int, NDArray[np.float32]](), []
+        for number in numbers:
+            document, index = self._place(number)
+            kept = self._of[document].tokens(index)
+            if kept is None:
+                missing.append(number)
+            else:
+                found[number] = kept
+        return {**found, **{number: embedded.tokens for number, embedded in self._embedded(missing)}}
+
+    def likeness(self, question: str, passage: Passage, spans: Sequence[tuple[int, int]]) -> list[float]:
+        """MaxSim of the question with each span, code points [start, end) of the passage's text that cover it
+        in order.
+        """
+        number = sum(reading.n_blocks for reading in self.run.readings[: passage.document])
+        number += self.run.readings[passage.document].block_at(passage.start)
+        asked, tokens = self.question(question).tokens, self.tokens([number])[number]
+        n_before = self.embedder.n_tokens(embedded_text(replace(passage, text=""), self.file.passage_prefix))
+        counts = [self.embedder.n_tokens(passage.text[start:end]) for start, end in spans]
+        edges = [n_before, *(n_before + n for n in accumulate(counts))]
+        return [max_sim(asked, tokens[first:end]) for first, end in pairwise(edges)]
 
     def make(self, numbers: Sequence[int]) -> None:
         """Make the vectors of blocks that have none, in this order, and keep them; what was made before an
@@ -97,29 +127,32 @@ class RunVectors:
         """
         is_there = self.is_there
         missing = [number for number in numbers if not is_there[number]]
-        try:
-            for start in range(0, len(missing), SLAB_BLOCKS):
-                slab = missing[start : start + SLAB_BLOCKS]
-                self._make_slab(slab, start, len(missing))
-        finally:
-            self._keep()
+        for start in range(0, len(missing), PART_BLOCKS):
+            self._make_part(missing[start : start + PART_BLOCKS], start, len(missing))
 
-    def _make_slab(self, slab: Sequence[int], n_before: int, n_all: int) -> None:
-        texts = [embedded_text(self.run.passage(number), self.file.passage_prefix) for number in slab]
-        rows: dict[int, dict[int, NDArray[np.float32]]] = {}
+    def _make_part(self, part: Sequence[int], n_before: int, n_all: int) -> None:
+        made: dict[int, dict[int, Embedded]] = {}
 
         def tell(done: int, _: int) -> None:
             self.run.listen(Progress("embedding", n_before + done, n_all, "passages"))
 
         try:
-            for place, embedded in self.embedder.embed(texts, tell):
-                document, index = self._place(slab[place])
-                rows.setdefault(document, {})[index] = embedded.vector
+            for number, embedded in self._embedded(part, tell):
+                document, index = self._place(number)
+                made.setdefault(document, {})[index] = embedded
         finally:
-            for document, new in rows.items():
-                self._of[document] = self._of[document].with_rows(new)
-                self._changed.add(document)
+            for document, new in made.items():
+                rows = {index: embedded.vector for index, embedded in new.items()}
+                self._of[document].add(rows, {index: embedded.tokens for index, embedded in new.items()})
                 self.n_new += len(new)
+
+    def _embedded(
+        self, numbers: Sequence[int], on_progress: Counter | None = None
+    ) -> Iterator[tuple[int, Embedded]]:
+        """(number, Embedded) of the blocks, in no certain order."""
+        texts = [embedded_text(self.run.passage(number), self.file.passage_prefix) for number in numbers]
+        for place, embedded in self.embedder.embed(texts, on_progress) if texts else ():
+            yield numbers[place], embedded
 
     def _place(self, number: int) -> tuple[int, int]:
         """(document, block of it) of a running number."""
@@ -140,29 +173,12 @@ class RunVectors:
         )
         return blake2b(repr(facts).encode(), digest_size=16).hexdigest()
 
-    def _kept(self, reading: Reading) -> BlockVectors | None:
-        files, shape = self.shelf.files, (reading.n_blocks, self.embedder.n_dim)
+    def _place_of(self, reading: Reading) -> Place | None:
+        """Where a document's vectors are kept; None where nothing is."""
+        files = self.shelf.files
         if files is None or not self.shelf.stays(reading):
             return None
-        return BlockVectors.load(files, reading.document.content_hash, self._key(reading), shape)
-
-    def _take_in(self, document: int, others: BlockVectors | None) -> None:
-        """Rows that another process kept meanwhile, so that they are not lost."""
-        if others is not None:
-            own = self._of[document]
-            new = np.flatnonzero(others.is_there & ~own.is_there)
-            self._of[document] = own.with_rows({int(n): others.rows[n].astype(np.float32) for n in new})
-
-    def _keep(self) -> None:
-        """Bring what is new to disk; where that cannot be, later questions make it again."""
-        files = self.shelf.files
-        for document in sorted(self._changed):
-            reading = self.run.readings[document]
-            if files is not None and self.shelf.stays(reading):
-                self._take_in(document, self._kept(reading))
-                with suppress(StoreUnusable):  # the shelf and the store say why nothing is kept
-                    self._of[document].save(files, reading.document.content_hash, self._key(reading))
-        self._changed.clear()
+        return Place(files, reading.document.content_hash, self._key(reading))
 
 
 def missing_first(pointed: Iterator[int], n_blocks: int, most: int) -> list[int]:

@@ -76,7 +76,7 @@ class DerivedFiles:
         least_bytes: what is known of its size before. Raises TooLarge for a file that alone would exceed the
         limit, StoreUnusable where it cannot be kept, and what `fill` raises.
         """
-        max_bytes = self._limit()
+        max_bytes = self.limit_bytes
         _check_size(least_bytes, max_bytes)
         temporary = self._folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         try:
@@ -191,8 +191,9 @@ class DerivedFiles:
                     freed_bytes += status.st_size
         return freed_bytes
 
-    def _limit(self) -> int:
-        """Bytes that all files together may take."""
+    @property
+    def limit_bytes(self) -> int:
+        """What all files together may take."""
         if self._max_bytes is not None:
             return self._max_bytes
         return share_of(default_limit(self._store, self.size_bytes))

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim, reranked
+from localctx.selection.dense import (
+    dense_scores,
+    diverse,
+    hybrid,
+    max_sim,
+    max_sim_weight,
+    reranked,
+    with_max_sims,
+)
 from localctx.values import Scores
 
 NAN = float("nan")
@@ -62,6 +70,7 @@ def test_a_block_with_some_words_does_not() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1), st.floats(0, 9)), max_size=6))
 def test_hybrid_scores_lie_between_nothing_and_one(rows: list[tuple[float, float, float]]) -> None:
     words, shares, vectors = (tuple(column) for column in zip(*rows, strict=True)) if rows else ((), (), ())
@@ -91,6 +100,17 @@ def test_the_second_look_orders_the_best_and_leaves_the_rest_behind() -> None:
     assert reranked(first, {}) is first
 
 
+def test_a_block_that_leads_by_the_words_asked_for_is_not_overruled() -> None:
+    first = Scores("lexical+dense", (0.9, 0.8, 0.1))
+    sims = {0: 0.4, 1: 0.9, 2: 0.2}
+    assert max_sim_weight((1.0, 0.4, 0.4)) == 0.0
+    assert max_sim_weight((0.9, 0.9, 0.1)) == max_sim_weight((0.0, 0.0)) == max_sim_weight((1.0,)) == 0.6
+    assert 0 < max_sim_weight((0.6, 0.4)) < 0.6
+    sure, vague = (reranked(first, sims, weight=max_sim_weight(s)) for s in ((1.0, 0.4), (0.3, 0.3)))
+    assert sure.values[0] > sure.values[1]
+    assert vague.values[1] > vague.values[0]
+
+
 def test_a_second_look_that_sees_no_difference_keeps_the_order() -> None:
     both = reranked(Scores("dense", (1.0, 3.0, 2.0)), {0: 0.5, 1: 0.5, 2: 0.5})
     assert both.values[1] > both.values[2] > both.values[0] > 0
@@ -102,3 +122,27 @@ def test_variety_puts_a_copy_behind() -> None:
     assert diverse(scores, [0, 1, 2], rows, 0.0) == [0, 1, 2]
     assert diverse(scores, [0, 1, 2], rows, 0.3) == [0, 2, 1]
     assert diverse(Scores("dense", (0.0, 0.0)), [0, 1], rows, 0.3) == [0, 1]
+
+
+def test_words_decide_where_a_few_blocks_hold_more_of_the_question_than_all_others() -> None:
+    shares = [0.1] * 20
+    sims = likeness(*np.linspace(0.3, 0.7, 20))
+    words = Scores("lexical", (1.0,) * 20)
+    by_meaning = with_max_sims(words, shares, sims).values
+    assert by_meaning.index(max(by_meaning)) == 19
+    for few in ([2], [2, 3, 4, 5]):
+        led = with_max_sims(words, [0.9 if n in few else 0.3 for n in range(20)], sims)
+        assert {n for n in range(20) if led.values[n] > 0.6} == set(few)
+        assert led.selector == "lexical+dense+maxsim"
+    crowd = with_max_sims(words, [0.9 if n < 12 else 0.3 for n in range(20)], sims).values
+    assert crowd.index(max(crowd)) == 19  # where twelve hold it alike, words tell nothing apart
+
+
+def test_blocks_whose_tokens_are_unknown_are_ranked_by_their_words() -> None:
+    sims = likeness(0.5, 0.4, *[NAN] * 10)
+    values = with_max_sims(
+        Scores("lexical", (0.0, 0.0, 2.0, *[0.0] * 9)), [0.0, 0.0, 1.0, *[0.0] * 9], sims
+    ).values
+    assert values[2] == max(values)
+    assert values[3] == 0.0
+    assert with_max_sims(Scores("lexical", ()), (), likeness()).values == ()

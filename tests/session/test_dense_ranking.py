@@ -18,6 +18,7 @@ from localctx.engine.embedder import Embedder, EmbedderFile
 from localctx.engine.options import EngineOptions
 from localctx.engine.reranker import RerankerFile
 from localctx.index import Hits
+from localctx.selection.dense import max_sim
 from localctx.session import ranking
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
@@ -175,7 +176,22 @@ def test_a_question_is_embedded_once_for_all_selectors(place: Place, made: list[
         list(ranked_blocks(run, index, QUESTION))
     assert run.selection is not None
     assert "maxsim" in str(run.selection["selectors"])
+    assert made == [1]  # the tokens of the passages are kept with their vectors
+
+
+def test_tokens_that_are_not_kept_are_made_again_of_the_best(place: Place, made: list[int]) -> None:
+    run = place.run()
+    index_all(run).close()
+    list(embed_all(run))
+    for path in (place.folder / "store" / "index").iterdir():
+        if path.read_bytes().startswith(b"LCTXTOK1"):
+            path.unlink()
+    made.clear()
+    later = place.run()
+    place.rank(later)
     assert made == [1, ranking.N_RERANKED]
+    assert later.selection is not None
+    assert later.selection["selectors"] == ["lexical", "dense", "maxsim"]
 
 
 def test_what_was_embedded_before_an_interrupt_is_kept(place: Place) -> None:
@@ -333,3 +349,26 @@ def test_vectors_that_another_process_kept_meanwhile_stay(place: Place) -> None:
     assert isinstance(found, RunVectors)
     assert np.flatnonzero(found.is_there).tolist() == [0, 1, 2, 5]
     assert np.array_equal(found.rows([0, 1]), first.rows([0, 1]))
+
+
+def test_how_like_the_question_a_span_is_comes_from_the_tokens_kept_for_it(place: Place) -> None:
+    run = place.run()
+    place.rank(run)
+    assert run.likeness is not None
+    vectors = vectors_of(run)
+    assert isinstance(vectors, RunVectors)
+    passage, asked = run.passage(7), vectors.question(QUESTION).tokens
+    tokens, text = vectors.tokens([7])[7], run.passage(7).text
+    n_before = vectors.embedder.n_tokens("Part 7")
+    cut = text.index("Where does")
+    first, second = run.likeness(passage, [(0, cut), (cut, len(text))])
+    n_first = vectors.embedder.n_tokens(text[:cut])
+    assert n_before + n_first + vectors.embedder.n_tokens(text[cut:]) == len(tokens)
+    assert first == pytest.approx(max_sim(asked, tokens[n_before : n_before + n_first]))
+    assert second == pytest.approx(max_sim(asked, tokens[n_before + n_first :]))
+
+
+def test_words_alone_point_where_no_vectors_are(place: Place) -> None:
+    run = place.run(kv="rank=lexical")
+    place.rank(run)
+    assert run.likeness is None

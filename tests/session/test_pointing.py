@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.document import Document
 from localctx.engine import EchoModel
-from localctx.session.pointing import pointed_sentences
+from localctx.session.pointing import Likeness, pointed_sentences
 from localctx.session.reading import Passage, Reading
 
 MODEL = EchoModel()
@@ -92,3 +92,37 @@ def test_the_passage_whose_sentence_names_it_comes_first_whole() -> None:
     assert all(one.start // 100 != 1 for one in best[3:])
     same = pointed_sentences(passages, "What is the code?", MODEL.tokenize)
     assert len({tuple(one.score for one in same if one.start // 100 == at) for at in range(3)}) == 1
+
+
+ORCHARD = "The orchard is old. Its pears ripen late. The keeper is called Anna. It has a wall of stone."
+
+
+def likeness_of(wanted: str) -> Likeness:
+    """One that finds a sentence like the question, and the others less and less."""
+
+    def likeness(passage: Passage, spans: Sequence[tuple[int, int]]) -> list[float]:
+        return [0.9 if wanted in passage.text[a:b] else 0.3 - 0.01 * n for n, (a, b) in enumerate(spans)]
+
+    return likeness
+
+
+def test_other_words_than_the_questions_are_pointed_at_by_their_meaning(
+    open_text: Callable[..., Document],
+) -> None:
+    _, passages = passages_of(open_text(ORCHARD, "orchard.txt"))
+    question = "When can the fruit be picked?"
+    by_words = pointed_sentences(passages, question, MODEL.tokenize)
+    assert [candidate.score for candidate in by_words] == [0.0] * 4
+    found = pointed_sentences(passages, question, MODEL.tokenize, "en", likeness_of("pears"))
+    scores = [candidate.score for candidate in found]
+    assert scores.index(max(scores)) == 1
+
+
+def test_the_sentence_with_the_questions_words_stays_before_one_that_is_like_it(
+    open_text: Callable[..., Document],
+) -> None:
+    _, passages = passages_of(open_text(ORCHARD, "orchard.txt"))
+    asked = "Who is the keeper called Anna?"
+    found = pointed_sentences(passages, asked, MODEL.tokenize, "en", likeness_of("pears"))
+    scores = [candidate.score for candidate in found]
+    assert scores.index(max(scores)) == 2

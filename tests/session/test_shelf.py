@@ -13,6 +13,7 @@ from session.conftest import answer_of, of_kind
 
 from localctx.document import Document, open_document
 from localctx.engine.echo import EchoModel
+from localctx.index import LexicalIndex
 from localctx.session import shelf as shelf_module
 from localctx.session.answer import Answer, Timings
 from localctx.session.ask import ask
@@ -150,6 +151,29 @@ def test_what_summarize_kept_serves_ask_and_the_other_way_round(place: Place) ->
             )
             assert replace(again, timings=Timings()) == replace(expected, timings=Timings())
     assert place.kept() == 1
+
+
+def test_the_words_of_several_documents_are_indexed_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [place.write(TEXT, "a.md"), place.write("A short note on the gate.", "b.md")]
+    built: list[int] = []
+    build = LexicalIndex.build.__func__  # type: ignore[attr-defined]  # of the class method
+
+    def counting(cls: type[LexicalIndex], *args: Any, **named: Any) -> LexicalIndex:
+        built.append(1)
+        return build(cls, *args, **named)
+
+    monkeypatch.setattr(LexicalIndex, "build", classmethod(counting))
+    without = place.ask(*files, store="off")
+    assert [place.ask(*files) for _ in range(2)] == [without] * 2
+    assert len(built) == 2
+    with place.opened(files) as (run, _), index_all(run) as index:
+        assert index.n_blocks == run.n_blocks
+    place.ask(*reversed(files))  # block numbers are others then
+    place.write("A short note on the gates.", "b.md")
+    place.ask(*files)
+    assert len(built) == 4
 
 
 def test_a_document_among_others_is_found_alone(place: Place) -> None:
