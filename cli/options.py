@@ -20,6 +20,7 @@ import typer
 from localctx.errors import Interrupted, NotYetAvailable, UsageError
 
 from .attention_options import AttentionOptions
+from .device_options import DeviceOptions
 
 __all__ = [
     "ConfigOptions",
@@ -29,6 +30,7 @@ __all__ = [
     "ModelOptions",
     "OutputOptions",
     "Pages",
+    "ParallelOptions",
     "QuietOptions",
     "ReadOptions",
     "ReaderGone",
@@ -41,7 +43,6 @@ Files: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Files or directories; - is standard input.")
 ]
 Text: TypeAlias = str | None
-_LATER = "Of a later version (exit 2 until then)"
 
 
 def _option(*names: str, help: str = "", metavar: str | None = None) -> Any:  # noqa: A002  # named as in Typer
@@ -107,9 +108,12 @@ class ReadOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(AttentionOptions, ReadOptions):
+class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
+    backend: Annotated[
+        Text, _option("--backend", metavar="llama|openai:URL[#MODEL]", help="What generates the answers.")
+    ] = None
     store_limit: StoreLimit = None
     lora: Annotated[
         list[str] | None,
@@ -117,10 +121,6 @@ class RunOptions(AttentionOptions, ReadOptions):
     ] = None
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
-    ] = None
-    gpu_layers: Annotated[
-        Text,
-        _option("--gpu-layers", "-ngl", "--n-gpu-layers", metavar="N|auto|all", help="Layers on the GPU."),
     ] = None
     threads: Annotated[int | None, _option("--threads", "-t", help="CPU threads.")] = None
     strategy: Annotated[
@@ -136,9 +136,7 @@ class RunOptions(AttentionOptions, ReadOptions):
     ] = None
     top_p: Annotated[float | None, _option("--top-p", help="Nucleus sampling threshold.")] = None
     top_k: Annotated[int | None, _option("--top-k", help="Sample among the K likeliest tokens.")] = None
-    min_p: Annotated[
-        float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")
-    ] = None
+    min_p: Annotated[float | None, _option("--min-p", help="Least share of the likeliest token's.")] = None
     seed: Annotated[int | None, _option("--seed", "-s", help="Random seed.")] = None
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
@@ -163,42 +161,44 @@ class RunOptions(AttentionOptions, ReadOptions):
             help="Embedding model that passages are found by (default: all-minilm-l6-v2).",
         ),
     ] = None
-    reranker: Annotated[
-        Text, _option("--reranker", metavar="NAME|PATH", help="Cross-encoder that judges the best passages.")
+    reranker: Annotated[Text, _option("--reranker", metavar="NAME|PATH", help="Judges them again.")] = None
+    schema: Annotated[
+        Text,
+        _option("--schema", "-j", "--json-schema", metavar="FILE", help="JSON schema that answers fulfil."),
     ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """The given options as settings; --kv, --lora and --override-kv may come several times, -ctk and -ctv
-        are two of the keys of --kv.
+        """The given options as settings; --kv, --lora, --override-kv and --override-tensor may come several
+        times, -ctk and -ctv are two of the keys of --kv.
         """
         given = super().flags()
         types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
         kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
         if "" in (self.override_kv or ()):
             raise UsageError("--override-kv '' is not understood", "--override-kv KEY=TYPE:VALUE")
+        if "" in (self.override_tensor or ()):
+            raise UsageError("--override-tensor '' is not understood", "--override-tensor RE=DEV")
         if "" in (self.lora or ()):
             raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
         several = {"kv": kv, "lora": self.lora, "override_kv": self.override_kv}
+        several["override_tensor"] = self.override_tensor
         return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelOptions(RunOptions):
+    """Options of a command that has the model answer several requests."""
+
+    parallel: Annotated[
+        int | None,
+        _option("--parallel", "-np", metavar="N", help="Answers written side by side (default 4)."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
-
-    backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
-    split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = (
-        None
-    )
-    n_cpu_moe: Annotated[Text, _option("--n-cpu-moe", metavar="N", help=_LATER)] = None
-    override_tensor: Annotated[Text, _option("--override-tensor", "-ot", metavar="RE=DEV", help=_LATER)] = (
-        None
-    )
-    tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
-    main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
-    parallel: Annotated[Text, _option("--parallel", "-np", metavar="N", help=_LATER)] = None
-    schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""

@@ -16,6 +16,7 @@ __all__ = [
     "CancelToken",
     "Context",
     "CutReason",
+    "DeviceShare",
     "FinishReason",
     "Message",
     "Model",
@@ -122,8 +123,22 @@ class RopeInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceShare:
+    """What one device holds of a model and of its last context: layers, and bytes as llama.cpp reports them,
+    to 0.01 MiB.
+    """
+
+    name: str
+    layers: int
+    weights_bytes: int
+    kv_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model before its weights are loaded. Sizes in bytes, per token where named so."""
+    """What is known of a model before its weights are loaded. Sizes in bytes, per token where named so.
+    `devices` is empty until they are.
+    """
 
     name: str
     path: str
@@ -137,6 +152,7 @@ class ModelInfo:
     rope: RopeInfo
     description: str = ""
     notices: tuple[str, ...] = ()
+    devices: tuple[DeviceShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +167,20 @@ class Message:
 class Prompt:
     """Token ids ready for decoding, and what was noticed while rendering them.
 
-    content: the half-open token range of each content fragment, in order.
+    content: the half-open token range of each content fragment, in order · closing: what ends the thinking
+    block that is open, where the answer is to begin at once.
     """
 
     tokens: tuple[int, ...]
     thinking_open: bool = False
     notices: tuple[str, ...] = ()
     content: tuple[tuple[int, int], ...] = ()
+    closing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. temperature 0 is greedy; `stop` ends the answer and is not part of it."""
+    """How the next token is chosen. temperature 0: greedy; `stop` is no part of the answer; grammar: GBNF."""
 
     temperature: float = 0.0
     top_p: float = 0.95
@@ -171,6 +189,7 @@ class Sampling:
     seed: int = 0
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
+    grammar: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +280,10 @@ class Model(Protocol):
         Raises UsageError beyond the trained length, OutOfMemory when it does not fit.
         """
 
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> Context:
-        """Load the weights if needed and make a context. Raises OutOfMemory before allocating."""
+    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> Context:
+        """Load the weights if needed and make a context. n_longest: tokens of one sequence at most, where all
+        together may have more. Raises OutOfMemory before allocating.
+        """
 
     def close(self) -> None:
         """Free the weights."""

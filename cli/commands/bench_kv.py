@@ -10,7 +10,7 @@ import typer
 
 from localctx.errors import LocalctxError, UsageError
 
-from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import JsonOptions, LaterOptions, ParallelOptions, QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.forecast.calibration import Calibration
@@ -62,7 +62,7 @@ def prefill(
 
 
 def ask(
-    run: RunOptions,
+    run: ParallelOptions,
     later: LaterOptions,
     output: QuietOptions,
     source: Source = None,
@@ -72,16 +72,31 @@ def ask(
         typer.Option("--question", "-q", metavar="TEXT", help="Ask this; repeatable.", show_default=False),
     ] = None,
     questions: Annotated[
-        int, typer.Option("--questions", metavar="N", help="Ask N questions made from the text's words.")
-    ] = 4,
+        int | None,
+        typer.Option(
+            "--questions",
+            metavar="N",
+            help="Ask N questions made from the text's words (default: 4, or as many as side by side).",
+            show_default=False,
+        ),
+    ] = None,
     repeats: Repeats = 3,
 ) -> None:
-    """The first token of answers from stored KV, beside re-prefill of the same text and text retrieval."""
+    """The first token of answers from stored KV, beside re-prefill of the same text and text retrieval; with
+    --parallel N questions a second, N side by side and one by one.
+    """
+    from localctx.bench import ask_many
     from localctx.bench.ask import Asking, measure
 
-    asking = Asking(tuple(question or ()), questions, repeats)
+    many = run.parallel
+    n_made = questions if questions is not None else many or 4
+    asking = Asking(tuple(question or ()), n_made, repeats)
+    report: Report
     with _ready(run, later, "ask") as (model, settings):
-        report = measure(model, settings, source, tokens, asking, _teller(output))
+        if many is None:
+            report = measure(model, settings, source, tokens, asking, _teller(output))
+        else:
+            report = ask_many.measure(model, settings, source, tokens, asking, many, _teller(output))
     _print(report, output)
 
 

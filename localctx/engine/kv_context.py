@@ -17,13 +17,15 @@ from localctx._native import Rope, State
 from localctx.engine.batch_context import Stopped
 from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
+from localctx.engine.open_batch import OpenBatch
+from localctx.engine.parts_stock import KVStock
 from localctx.engine.prefill import Plan, chunk_tokens, plan_prefill, unit_groups
 from localctx.engine.restoring import KVWriter, rows_of, slices_of
 from localctx.engine.rope import RopeTable
 from localctx.engine.schedule import Slice
 from localctx.engine.streaming import Delivery, stream_steps, stream_units
 from localctx.engine.working_set import WorkingSet
-from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes
+from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes, Route
 from localctx.values import Progress
 
 _MAX_SPARE = 96
@@ -34,11 +36,11 @@ _STEP_TOKENS = 64
 __all__ = ["LlamaKVContext", "n_spare"]
 
 
-def n_spare(n_batch: int) -> int:
+def n_spare(n_batch: int, n_seq: int = 1) -> int:
     """Sequence ids that a context keeps to itself: for as many gaps or independent units as one step may
-    hold, two at least, for moving.
+    hold, two at least, for moving; in a batch one for each sequence, and one for moving.
     """
-    return min(_MAX_SPARE, max(2, n_batch // _TOKENS_A_SPARE))
+    return max(min(_MAX_SPARE, max(2, n_batch // _TOKENS_A_SPARE)), n_seq + 1)
 
 
 class LlamaKVContext(LlamaContext):
@@ -64,7 +66,7 @@ class LlamaKVContext(LlamaContext):
     @property
     def n_positions(self) -> int:
         """Positions that the model can take."""
-        return max(self._model.info.n_ctx_train, self.n_ctx_effective)
+        return max(self._model.info.n_ctx_train, self.sizes.n_longest or self.n_ctx_effective)
 
     @property
     def host_memory(self) -> str:
@@ -85,6 +87,7 @@ class LlamaKVContext(LlamaContext):
         first: int = 0,
         left: Sequence[KVPart] = (),
         units: Sequence[int] = (),
+        route: Route | None = None,
         on_progress: Progress | None = None,
     ) -> int:
         """See kv.KVContext. `units`: where the independent units start (each of them is a chunk, or several
@@ -92,7 +95,7 @@ class LlamaKVContext(LlamaContext):
 
         lazy: `left` may hold what is stored of first's own segment of `window` tokens; the segment before it
         is evaluated for it, and not handed out. Raises UsageError when the working set does not fit,
-        ValueError for `first`, `left` or `units` that the policy cannot start from.
+        ValueError for `first`, `left`, `units` or `route` that the policy cannot start from.
         """
         if first >= len(tokens):
             return 0
@@ -107,7 +110,10 @@ class LlamaKVContext(LlamaContext):
             n_left, n_positions = sum(part.n_tokens for part in left), self.n_positions - len(prefix)
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
             kept = _attended(left, plan, first)
-            work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver)
+            if policy.recalled_tokens and route is None:
+                raise ValueError("nothing says which earlier runs are put back")
+            asked = route if policy.recalled_tokens else None
+            work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver, route=asked)
         with self._emptied():
             writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0])
             working = WorkingSet(self.cells, self, writer, self._spares)
@@ -188,6 +194,15 @@ class LlamaKVContext(LlamaContext):
         for gap, spare in used.items():
             self.cells.copy(spare, 0, *gap)
             self.cells.drop(spare)
+
+    def open_batch(self) -> OpenBatch:
+        """See kv.BatchingContext. Raises ValueError where each sequence does not have a second id."""
+        spare = self._spares[0]
+        if len(self._spares) <= self.n_seq:
+            raise ValueError(f"{self.n_seq} sequences, {len(self._spares)} ids beside them")
+        self._check_open()
+        writer = KVWriter(self.cells, self.like, self.rope_table, spare)
+        return self._opened_batch(KVStock(self.cells, writer, spare, spare + 1))
 
     def export(self, first: int, end: int) -> State:
         """See kv.KVContext."""

@@ -102,7 +102,7 @@ def measure(wanted: Wanted) -> list[Measured]:
 
     lib = library()
     with open_model(Path(wanted.path), _options(wanted)) as model:
-        weights = load_file(lib, model.header, model.options, model.show, vocab_only=False, allocates=False)
+        weights, _ = load_file(lib, model.header, model.options, model.show, model.placing, allocates=False)
         found = []
         try:
             for context in wanted.contexts:

@@ -27,6 +27,10 @@ class _Opened(Protocol):
     def n_batch(self) -> int:
         """Tokens of one step."""
 
+    @property
+    def n_ubatch(self) -> int:
+        """Tokens that a device computes at once."""
+
     def rope_for(self, n_ctx: int) -> PassedRope:
         """What a context of that many tokens is told of rotation."""
 
@@ -59,6 +63,11 @@ class SimulatedModel:
     def n_batch(self) -> int:
         """Tokens of one step."""
         return self.opened.n_batch
+
+    @property
+    def n_ubatch(self) -> int:
+        """Tokens that a device computes at once."""
+        return self.opened.n_ubatch
 
     @property
     def adapters(self) -> Adapters:

@@ -10,12 +10,12 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable, UsageError
-from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
+from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
 from localctx.session.encoding import Encoding
 from localctx.session.frame import Frame, frame_of
 from localctx.session.kept import Kept, kept_or_opened
@@ -69,13 +69,13 @@ class KVModel(Model, Protocol):
     def kv_space(self, prefix: Sequence[int]) -> KVSpace:
         """What its stored KV depends on. Raises NotComposable."""
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1) -> KVContext:
+    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> KVContext:
         """A context whose KV can be taken out and put back. Raises NotComposable."""
 
 
 @dataclass(slots=True)
 class Cache:
-    """`prefix`: tokens before every document · `limit`: the largest context, in tokens."""
+    """`limit`: the largest context, in tokens."""
 
     run: Run
     model: KVModel
@@ -116,8 +116,8 @@ class Cache:
         policy = self.run.settings.cache.prefill_policy
         if policy.kind != "window":
             return policy
-        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks)
-        return PrefillPolicy("window", max(RUN_TOKENS, window), policy.sinks)
+        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks - policy.recalled_tokens)
+        return replace(policy, window=max(RUN_TOKENS, window))
 
     def _window_limit(self, n_ctx: int, n_windows: int) -> int:
         """The largest window, in whole runs, of which n_windows fit beside prefix and chunk."""
@@ -143,14 +143,13 @@ class Cache:
         """The reading's tokens under a policy."""
         key = (reading.ordinal, policy, offset)
         if key not in self._streams:
-            self._streams[key] = self.kept.streams.get(
-                reading.stream, self.space, policy, reading.first_tokens, offset
-            )
+            tokens, units = reading.stream, reading.first_tokens
+            self._streams[key] = self.kept.streams.get(tokens, self.space, policy, units, offset)
         return self._streams[key]
 
     def lazy_streams(self, reading: Reading) -> list[TokenStream]:
         """The reading's tokens as they are prefilled on demand, in several grids of cells: in one of them
-        little is evaluated for a passage beside its left context (prefill.lazy_plan).
+        little is evaluated for a passage beside its left context (lazy_spans.lazy_plan).
         """
         policy = self.lazy_policy
         step = max(RUN_TOKENS, policy.window // LAZY_GRIDS // RUN_TOKENS * RUN_TOKENS)
@@ -191,40 +190,40 @@ class Cache:
     @property
     def has_prefix(self) -> bool:
         """Whether the prefix's KV is ready to be put back."""
-        stream = self.prefix_stream()
-        return all(self.kept.run(run_id) is not None for run_id in stream.ids)
+        return all(self.kept.run(run_id) is not None for run_id in self.prefix_stream().ids)
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
-        """Cells that prefilling under a policy takes, at least a few for the prefix alone.
-
-        Raises UsageError for more than the model was trained for.
+        """Cells that prefilling under a policy takes, a few for the prefix alone at least. Raises UsageError
+        for more than the model was trained for.
         """
-        attended = policy.sinks + policy.window
-        if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
+        if policy.kind == "exact" or n_tokens <= policy.attended_tokens:
             local = n_tokens
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
-            local = (attended if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
+            local = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
+            local += policy.attended_tokens
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
-            sinks = f",sinks={policy.sinks}" if policy.sinks else ""
             raise UsageError(
-                f"prefill under --kv policy={policy.kind}{sinks} takes a context of {n_ctx:,} tokens, "
-                f"{self.model.info.name} was trained for {self._trained:,}",
-                "policy=window, fewer sinks, or --force",
+                f"prefill under --kv policy={policy.kind}{policy.beside_window} takes a context of {n_ctx:,} "
+                f"tokens, {self.model.info.name} was trained for {self._trained:,}",
+                "policy=window, fewer sinks or routed blocks, or --force",
             )
         return n_ctx
 
     # --- speed ------------------------------------------------------------------------------------
+
+    def known_rate(self, kind: RateKind = "prompt") -> float | None:
+        """What rate() says without a context; None where it needs one."""
+        return self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
 
     def rate(self, context: KVContext, kind: RateKind = "prompt") -> float:
         """Tokens a second of this model here, as measured before, else by evaluating a few.
 
         prompt: a short context is filled · stream: a document is prefilled behind its window.
         """
-        known = self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
-        if known is not None:
+        if (known := self.known_rate(kind)) is not None:
             return known
         tokens = [*self.prefix, *self.run.readings[0].stream[:PROBE_TOKENS]][: context.n_ctx - 1]
         n_evaluated = context.place(tokens[:PROBE_LEAD], ())  # the first step also touches the weights
@@ -243,7 +242,9 @@ class Cache:
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
         settings = self.run.settings
-        return f"{kind}/{settings.threads or 'auto'}/{settings.gpu_layers}"
+        placed = (settings.split_mode, settings.tensor_split, settings.main_gpu, settings.n_cpu_moe)
+        facts = [kind, settings.threads or "auto", settings.gpu_layers]
+        return "/".join(map(str, [*facts, *(value for value in placed if value is not None)]))
 
 
 def why_no_cache(model: Model) -> str | None:

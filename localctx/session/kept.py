@@ -86,8 +86,8 @@ class Kept:
 
     def has(self, ids: Sequence[bytes], codec: str | None = None) -> set[bytes]:
         """Those of the ids whose runs are at hand, in `codec` or in any."""
-        held = {run_id for run_id in ids if self._in_memory(run_id, codec)}
-        rest = [run_id for run_id in ids if run_id not in held]
+        held = {run_id for run_id in self._memory.keys() & set(ids) if self._in_memory(run_id, codec)}
+        rest = [run_id for run_id in ids if run_id not in held] if held else ids
         if self._store is None or not rest:
             return held
         try:
@@ -225,8 +225,8 @@ class Kept:
                 found.append("it was made with other rotary settings or another prefix")
             elif identity.policy.kind != "lazy" and identity.policy != stream.policy:
                 made = identity.policy
-                sinks = f", sinks {made.sinks:,}" if made.sinks else ""
-                found.append(f"it was made with policy {made.kind}, window {made.window:,}{sinks}")
+                beside = made.beside_window
+                found.append(f"it was made with policy {made.kind}, window {made.window:,}{beside}")
         return list(dict.fromkeys(found))
 
     # --- the prefix -----------------------------------------------------------------------------------

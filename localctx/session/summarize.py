@@ -20,6 +20,7 @@ from localctx.session.points import Point, render
 from localctx.session.rewriting import KEY_TOKENS, MAX_MERGED, Rewriter, task_tokens
 from localctx.session.run import Run, start
 from localctx.session.strategy import Choice, check_strategy, choose_summarize, round_n_ctx
+from localctx.session.structured import check_free_text
 from localctx.settings import Settings
 from localctx.values import Model
 
@@ -59,7 +60,8 @@ def summarize(
     """
     n_points = wanted_points(length)
     check_strategy(settings.strategy, "summarize")
-    run = start(documents, model, settings, listen, N_SEQ)
+    check_free_text(settings, "summarize")
+    run = start(documents, model, settings, listen, settings.parallel or N_SEQ)
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         read_all(run)
@@ -96,7 +98,7 @@ def plan_parts(run: Run, requested: str, focus: str | None, n_points: int) -> Pa
     too small.
     """
     tail = task_tokens(run, focus)
-    n_seq = min(N_SEQ, -(-run.n_tokens // PART_TOKENS))
+    n_seq = min(run.settings.parallel or N_SEQ, -(-run.n_tokens // PART_TOKENS))
     n_whole = run.n_tokens + n_seq * tail
     choice = choose_summarize(requested, n_whole, run.limit)
     if choice.strategy == "exact":
