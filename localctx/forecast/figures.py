@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import psutil
 
 from localctx.engine.no_alloc import Measured, WantedContext
 from localctx.forecast.footprint import footprint, held_outside
@@ -27,17 +24,20 @@ Q8 = "q8_0"
 
 
 def ways_of(
-    site: Site, steps: Sequence[Step], works: Mapping[RungName, Work], stored: Stored
+    site: Site,
+    steps: Sequence[Step],
+    works: Mapping[RungName, Work],
+    stored: Stored,
+    program_bytes: int,
 ) -> tuple[tuple[Way, ...], tuple[str, ...]]:
-    """Each rung with its figures, and what is to be said of them. Raises OutOfMemory where the chosen one
-    does not fit.
+    """Each rung with its figures, and what is to be said of them. program_bytes: of the program with its
+    documents. Raises OutOfMemory where the chosen rung does not fit.
     """
     n_ctx = min(round_n_ctx(works[chosen(tuple(steps)).rung.name].n_ctx), site.limit)
     said = () if site.settings.force else require_fit(site.fit, n_ctx, site.model.info.name)
     names = list(works)
     counted = site.counted([_context(site, name, works[name], stored) for name in names], n_ctx)
     found = dict(zip(names, counted.contexts, strict=False))
-    program_bytes = int(psutil.Process(os.getpid()).memory_info().rss)
 
     def figures(name: RungName) -> Estimates | None:
         if name not in works:

@@ -17,17 +17,17 @@ GPU_OWN_BYTES = 512 << 20
 """What a GPU's own library takes of its memory for a process that computes on it."""
 VOCABULARY_BYTES = 200
 """A token of the vocabulary that is loaded with the weights."""
-RUNNING_BYTES = 28 << 20
+RUNNING_BYTES = 36 << 20
 """What a run takes beside all this: modules that a plan has no use for, threads' arenas; measured."""
 CHUNKS_HELD = N_WAITING + 2
 """Chunks of exported KV: those that wait to be encoded, the one at work, the one that comes."""
 
 
 def held_outside(loaded_bytes: int, f16_bytes: int, under_way_bytes: int, chunk_bytes: int) -> int:
-    """Bytes of KV outside the context: what was read from the store, the slice of it (f16_bytes in the
-    context) that is put back at a time, and the chunks of a prefill that are under way.
+    """Most bytes of KV outside the context at a time: first the chunks of a prefill that are under way, then
+    what was read from the store, with the slice of it (f16_bytes in the context) that is put back.
     """
-    return loaded_bytes + min(f16_bytes, SLICE_BYTES) + min(under_way_bytes, CHUNKS_HELD * chunk_bytes)
+    return max(min(under_way_bytes, CHUNKS_HELD * chunk_bytes), loaded_bytes + min(f16_bytes, SLICE_BYTES))
 
 
 def footprint(

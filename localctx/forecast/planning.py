@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil
+
 from localctx.document import Document
 from localctx.engine.ggml_types import row_bytes
 from localctx.engine.llama import LlamaModel
@@ -70,6 +72,9 @@ def make_plan(
     n_beside = n_around(run)
     n_needed = parts.n_needed if parts else run.n_tokens + n_beside + settings.max_tokens
     stored = stored_of(run, fits=n_needed <= site.limit or asked.is_summary)
+    program_bytes = int(
+        psutil.Process().memory_info().rss
+    )  # as a run has it here; the speed test comes later
     if parts is not None and parts.choice.strategy == "exact":
         parts = plan_parts(run, "map-reduce", None, asked.n_points)
     forecast = site.forecast(round_n_ctx(min(n_needed, site.limit)))
@@ -81,7 +86,7 @@ def make_plan(
         if step.rung.strategy in STRATEGIES_OF[asked.command]
         and not (stored.refusal and step.rung.strategy == "stream")
     }
-    ways, said = ways_of(site, steps, works, stored)
+    ways, said = ways_of(site, steps, works, stored, program_bytes)
     return Plan(
         command=asked.command,
         ways=ways,

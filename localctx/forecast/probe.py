@@ -20,7 +20,7 @@ COPIED_BYTES = 32 << 20
 REPEATS = 3
 MATRIX_SHARE = 0.5
 """Of a plain f32 product's speed, what quantised matrices reach."""
-ATTENTION_SHARE = 0.12
+ATTENTION_SHARE = 0.3
 """The same of attention in one kernel."""
 READ_SHARE = 0.6
 """Of the bytes that a copy moves (read and written), those a decoded token's weights are read at."""

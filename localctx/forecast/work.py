@@ -88,8 +88,10 @@ class Work:
 
 def work_of(rung: RungName, task: Task, rates: Rates, *, for_summary: bool) -> Work:
     """The work of a rung at these speeds."""
-    if for_summary and rung in ("map-reduce", "condense"):
-        return _in_parts(task, rates, reads_all=rung == "map-reduce")
+    if for_summary:
+        if rung in ("map-reduce", "condense"):
+            return _in_parts(task, rates, reads_all=rung == "map-reduce")
+        return _whole_in_parts(task, rates)
     match rung:
         case "streamed-store":
             prepare = rates.streamed(task.n_missing, task.held)
@@ -121,6 +123,14 @@ def _whole(task: Task, rates: Rates) -> Work:
     answer += n_stored * task.kv_bytes_per_token / READ_BYTES_PER_S
     n_ctx = n_prompt + task.max_tokens
     return Work(prepare, answer, n_ctx, 1, True, task.n_missing_exact, task.n_tokens)
+
+
+def _whole_in_parts(task: Task, rates: Rates) -> Work:
+    """A summary whose points are all written behind the whole text, which is evaluated once."""
+    points = task.n_parts * task.part_around * (rates.prefill_s + rates.prefill_depth_s * task.n_tokens)
+    points += task.n_parts * rates.decode(POINT_TOKENS, task.n_tokens)
+    n_ctx = task.n_tokens + task.n_seq * task.part_around
+    return Work(rates.prefill(task.n_tokens), points + SELECT_S, n_ctx, task.n_seq)
 
 
 def _restored_s(task: Task, rates: Rates) -> float:
