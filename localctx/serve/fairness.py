@@ -49,9 +49,11 @@ class FairQueue(Generic[Item]):
         self._limit = limit
         self._limit_each = limit if n_tenants == 1 else max(1, limit // 2)
         self._lanes: dict[str, _Lane[Item]] = {}
+        self._n_waiting = 0
 
     def __len__(self) -> int:
-        return sum(len(lane.waiting) for lane in self._lanes.values())
+        """Requests that wait; may be read from any thread."""
+        return self._n_waiting
 
     def n_waiting(self, tenant: Tenant) -> int:
         """Requests of a tenant that wait."""
@@ -66,6 +68,7 @@ class FairQueue(Generic[Item]):
             lane.virtual = max(lane.virtual, self._virtual_now())
         target_s = NO_TARGET_S if tenant.latency_slo_ms is None else tenant.latency_slo_ms / 1000
         lane.waiting.append((now + target_s, item))
+        self._n_waiting += 1
 
     def pop(self) -> tuple[Tenant, Item] | None:
         """The next request, which runs now; None where none waits."""
@@ -78,6 +81,7 @@ class FairQueue(Generic[Item]):
         ]
         lane = min(equal, key=lambda one: (one.waiting[0][0], one.virtual))
         lane.n_running += 1
+        self._n_waiting -= 1
         return lane.tenant, lane.waiting.popleft()[1]
 
     def charge(self, tenant: Tenant, n_tokens: float) -> None:
@@ -94,6 +98,7 @@ class FairQueue(Generic[Item]):
         for entry in waiting:
             if entry[1] is item:
                 waiting.remove(entry)
+                self._n_waiting -= 1
                 return True
         return False
 
@@ -101,6 +106,7 @@ class FairQueue(Generic[Item]):
         """Everything that waits, out of the line."""
         for lane in self._lanes.values():
             while lane.waiting:
+                self._n_waiting -= 1
                 yield lane.waiting.popleft()[1]
 
     def _virtual_now(self) -> float:

@@ -155,7 +155,13 @@ class Worker:
             raise
 
     def _wait(self) -> bool:
-        """Sleep while there is nothing to do; end what is cancelled; False at the end."""
+        """Sleep while there is nothing to do; end what is cancelled; False at the end.
+
+        The lock is not taken while nothing but steps is to be done: steps that are quick would keep it from
+        those who ask.
+        """
+        if self._running and not (self._cancelled or self._is_ending or self._is_closing):
+            return True
         with self._changed:
             while not (self._is_closing or self._running or any(self._queues.values())):
                 self._changed.wait()
@@ -172,7 +178,7 @@ class Worker:
     def _started(self, kind: type, lane: Lane) -> list[tuple[Ticket, Outcome]]:
         """Begin what has its turn and room; those that cannot be."""
         failed: list[tuple[Ticket, Outcome]] = []
-        while lane.has_room:
+        while len(self._queues[kind]) and lane.has_room:
             with self._changed:
                 entry = self._queues[kind].pop()
                 if entry is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,16 +24,28 @@ AUTHORIZED = {"Authorization": f"Bearer {ALICE}", "Content-Type": "application/j
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+@contextmanager
+def endless_server(folder: Path, answer_s: float) -> Iterator[Serving]:
     """A model that never stops of itself, one at a time, without keys, with narrow limits."""
     model = EchoModel(lambda text: "word " * 100_000, n_ctx_train=400_000)
-    limits = Limits(max_body_bytes=2000, max_upload_bytes=3000, body_s=1, answer_s=3)
+    limits = Limits(max_body_bytes=2000, max_upload_bytes=3000, body_s=1, answer_s=answer_s)
     options = ServeOptions(n_parallel=1, max_queue=1, limits=limits)
-    settings = Settings(
-        store=str(tmp_path_factory.mktemp("store")), embedder="off", ctx=400_000, max_tokens=390_000
-    )
+    settings = Settings(store=str(folder), embedder="off", ctx=400_000, max_tokens=390_000)
     with served(model, settings, KeyRing(), options) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Its answers may take a minute."""
+    with endless_server(tmp_path_factory.mktemp("store"), 60) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Its answers may take a second."""
+    with endless_server(tmp_path_factory.mktemp("store"), 1) as serving:
         yield serving
 
 
@@ -40,11 +53,16 @@ def body(**more: object) -> str:
     return json.dumps({"model": "echo", "messages": [{"role": "user", "content": "go"}], **more})
 
 
-def wait_until_idle(serving: Serving) -> None:
+def wait_until(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + 30
-    while serving.service.worker.n_running or serving.service.worker.n_waiting:
-        assert time.monotonic() < until, "the answer goes on"
+    while not holds():
+        assert time.monotonic() < until, "it never came about"
         time.sleep(0.01)
+
+
+def wait_until_idle(serving: Serving) -> None:
+    worker = serving.service.worker
+    wait_until(lambda: not worker.n_running and not worker.n_waiting)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -80,23 +98,23 @@ def test_a_client_that_goes_away_ends_its_answer(endless: Serving) -> None:
         wait_until_idle(endless)
 
 
-def test_an_answer_that_takes_too_long_ends(endless: Serving) -> None:
+def test_an_answer_that_takes_too_long_ends(hasty: Serving) -> None:
     headers = {"Content-Type": "application/json"}
-    reply = httpx2.post(f"{endless.url}{CHAT}", content=body(), headers=headers, timeout=30)
+    reply = httpx2.post(f"{hasty.url}{CHAT}", content=body(), headers=headers, timeout=30)
     assert (reply.status_code, reply.json()["error"]["code"]) == (504, "timeout")
-    wait_until_idle(endless)
-    text = httpx2.post(f"{endless.url}{CHAT}", content=body(stream=True), headers=headers, timeout=30).text
+    wait_until_idle(hasty)
+    text = httpx2.post(f"{hasty.url}{CHAT}", content=body(stream=True), headers=headers, timeout=30).text
     assert json.loads(text.rstrip().splitlines()[-1].removeprefix("data: "))["error"]["code"] == "timeout"
-    wait_until_idle(endless)
+    wait_until_idle(hasty)
 
 
 def test_a_full_line_is_told_at_once(endless: Serving) -> None:
     request = {"content": body(stream=True), "headers": {"Content-Type": "application/json"}}
     with httpx2.stream("POST", f"{endless.url}{CHAT}", timeout=30, **request) as first:
-        next(first.iter_lines())
+        lines = first.iter_lines()  # kept: letting go of it would close the connection
+        next(lines)
         waiting = waiting_client(endless)
-        while not endless.service.worker.n_waiting:
-            time.sleep(0.01)
+        wait_until(lambda: endless.service.worker.n_waiting == 1)
         refused = httpx2.post(f"{endless.url}{CHAT}", **request)
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
         assert int(refused.headers["Retry-After"]) >= 1
