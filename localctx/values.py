@@ -180,7 +180,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. temperature 0: greedy; `stop` is no part of the answer; grammar: GBNF."""
+    """How a token is chosen. temperature 0 is greedy; `stop` is no part of the answer; `grammar` is GBNF."""
 
     temperature: float = 0.0
     top_p: float = 0.95

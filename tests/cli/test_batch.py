@@ -26,6 +26,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text * 8)
     write_tiny_gguf(tmp_path / "tiny.gguf", bpe_vocabulary())
     monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.setenv("LOCALCTX_EMBEDDER", "off")
     monkeypatch.setenv("LOCALCTX_MAX_TOKENS", "6")
     monkeypatch.setenv("LOCALCTX_MODEL", "tiny.gguf")
@@ -255,3 +257,19 @@ def test_a_reader_that_has_enough_ends_it_quietly(here: Path) -> None:
     command = f"{program} batch jobs.jsonl --quiet | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ('{"schema":', "")
+
+
+def test_a_store_that_cannot_be_written_costs_no_answer(here: Path, localctx: Run) -> None:
+    done = localctx("batch", jobs(ORDER, job("b", "one.txt")), "-o", "out.jsonl", "--store", "/proc/none")
+    assert done.code == 0
+    assert {row["schema"] for row in by_id().values()} == {"localctx.answer/1"}
+
+
+def test_two_batches_at_once_share_a_cold_store(here: Path) -> None:
+    jobs(*(job(n, "one.txt", question=f"Question {n}?") for n in range(3)))
+    program = [sys.executable, "-c", "from localctx.cli.entry import run; run()", "batch", "jobs.jsonl", "-o"]
+    both = [subprocess.Popen([*program, f"{n}.jsonl"], stderr=subprocess.PIPE, text=True) for n in range(2)]
+    told = [process.communicate()[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    first, second = ({row["id"]: row["answer"] for row in lines(f"{n}.jsonl")} for n in range(2))
+    assert first == second
