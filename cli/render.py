@@ -171,6 +171,7 @@ class Reporter:
         self._stop_bars()
         if self._shows_answer and self._held:
             self._show("".join(self._held))
+            self._held = []
         self._end_line()
         if self._as_json:
             print_json(answer.to_json())

@@ -18,6 +18,7 @@ from localctx.errors import Interrupted, LocalctxError, PartlyDone
 from localctx.from_settings import choose_model, open_document_for, open_model_for, settings_for
 from localctx.session.events import Event, Finished, Listener, Overview, Progress
 from localctx.session.strategy import Choice, check_strategy
+from localctx.session.structured import answer_schema, check_free_text
 from localctx.settings import Settings
 
 from .citations import text_with_citations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.values import Model
 
-__all__ = ["Job", "Ready", "check", "prepared", "run_verb", "tell_shortcomings"]
+__all__ = ["Job", "Ready", "check", "prepared", "run_verb", "tell_shortcomings", "with_warnings"]
 
 Verb: TypeAlias = "Callable[[list[Document], Model, Settings, Listener], Iterator[Event]]"
 Chooser: TypeAlias = Callable[[str, int, int], Choice]
@@ -73,7 +74,7 @@ def prepared(job: Job, choose: Chooser) -> Iterator[Ready]:
     Raises what the stages raise.
     """
     check(job)
-    settings, chosen = choose_model(job.run.flags(), job.run.config)
+    settings, chosen = choose_model(job.run.flags(), job.run.config, may_be_remote=job.command != "index")
     output = job.output
     reporter = Reporter(
         as_json=output.json,
@@ -105,7 +106,7 @@ def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
         with closing_events(verb(opened.documents, ready.model, ready.settings, reporter.progress)) as events:
             for event in events:
                 if isinstance(event, Finished):
-                    answer = _with_warnings(event.answer, opened)
+                    answer = with_warnings(event.answer, opened)
                     if job.out_path is not None:
                         answer, unwritten = _written(job, job.out_path, answer)
                     reporter.event(Finished(answer))
@@ -141,13 +142,17 @@ def check(job: Job) -> None:
     page_range(job.pages)
     settings = settings_for(job.run.flags(), job.run.config)
     check_strategy(settings.strategy, job.command)
+    if job.command == "ask":
+        answer_schema(settings)
+    else:
+        check_free_text(settings, job.command)
     if settings.encoding is not None:
         canonical_encoding(settings.encoding)
     if job.out_path is not None:
         check_writable(job.out_path, job.files)
 
 
-def _with_warnings(answer: Answer, opened: Opened) -> Answer:
+def with_warnings(answer: Answer, opened: Opened) -> Answer:
     """The answer that also says which files are not in it."""
     return replace(answer, warnings=tuple(dict.fromkeys([*opened.warnings, *answer.warnings])))
 
@@ -158,14 +163,15 @@ def _tell_shortcomings(answer: Answer | None, opened: Opened, *, as_json: bool) 
     tell_shortcomings(opened, was_cancelled=was_cancelled, is_told=as_json and answer is not None)
 
 
-def tell_shortcomings(opened: Opened, *, was_cancelled: bool, is_told: bool) -> None:
-    """Raise what kept the work from being whole: it was stopped, or files could not be read. Where a JSON
-    result is told already, only the exit code still says it.
+def tell_shortcomings(
+    opened: Opened, *, was_cancelled: bool, is_told: bool, problem: LocalctxError | None = None
+) -> None:
+    """Raise what kept the work from being whole: it was stopped, `problem`, or files could not be read. Where
+    a JSON result is told already, only the exit code still says it.
     """
-    problem: LocalctxError | None = None
     if was_cancelled:
         problem = Interrupted("interrupted")
-    elif opened.n_failed:
+    elif problem is None and opened.n_failed:
         n_files = opened.n_failed + len(opened.documents)
         problem = PartlyDone(f"{opened.n_failed} of {n_files} files could not be read")
     if problem is not None and is_told:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
-from localctx.errors import UsageError
+from localctx.errors import LocalctxError, UsageError
 from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.settings import Settings
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from localctx.session.events import Event
     from localctx.session.indexed import Indexed
     from localctx.session.one_context import Held
+    from localctx.session.side_by_side import SideBySide
     from localctx.values import Model
 
 __all__ = [
@@ -58,7 +59,7 @@ class OpenDocument(_Closed):
         self.model = model
         self.settings = settings
         self._owns_model = owns_model
-        self._streams: weakref.WeakSet[Generator[str, None, None]] = weakref.WeakSet()
+        self._streams: weakref.WeakSet[Generator[object, None, None]] = weakref.WeakSet()
         self._held: Held | None = None
         self._resources = ExitStack()
         self._found: tuple[EmbedderFile | str | None, RerankerFile | None] | None = None
@@ -97,6 +98,41 @@ class OpenDocument(_Closed):
         texts = _texts(events)
         self._streams.add(texts)
         return texts
+
+    def ask_many(
+        self, questions: Iterable[str], *, n_parallel: int | None = None
+    ) -> Iterator[tuple[int, Answer | LocalctxError]]:
+        """Answer questions side by side, n_parallel at a time: each one's number with its answer, or with the
+        error that it met, as it is finished.
+        """
+        from localctx.session.side_by_side import ask_many
+
+        self._end_streams()
+        embedder, reranker = self._selectors()
+        answers = ask_many(
+            self.documents,
+            self.model,
+            questions,
+            self.settings,
+            n_parallel=n_parallel,
+            held=self._shared(),
+            embedder=embedder,
+            reranker=reranker,
+        )
+        self._streams.add(answers)
+        return answers
+
+    def side_by_side(self) -> SideBySide:
+        """Questions that are submitted one by one, each with settings of its own, and answered side by side.
+        Close it before the documents.
+        """
+        from localctx.session.side_by_side import SideBySide
+
+        self._end_streams()
+        embedder, reranker = self._selectors()
+        return SideBySide(
+            self.model, self.settings, held=self._shared(), embedder=embedder, reranker=reranker
+        )
 
     def index(self) -> Indexed:
         """Embed the passages where there is an embedder, and prefill the documents into the store; what was
@@ -171,7 +207,7 @@ def load_model(model: str | None = None, **settings: object) -> LoadedModel:
 
     Raises ModelError for a model, UsageError for a setting.
     """
-    run_settings, chosen = choose_model({"model": model, **settings})
+    run_settings, chosen = choose_model({"model": model, **settings}, may_be_remote=True)
     return LoadedModel(open_model_for(run_settings, chosen), run_settings)
 
 

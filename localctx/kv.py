@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
-from localctx.values import Context, Progress
+from localctx.values import Context, Piece, Progress, Request
 
 if TYPE_CHECKING:
     from localctx._native import Rope, Run, State
@@ -19,6 +19,9 @@ __all__ = [
     "MAX_ANCHORS",
     "RECALL_CHUNK_TOKENS",
     "RUN_TOKENS",
+    "Batch",
+    "BatchingContext",
+    "ComingRun",
     "KVChunk",
     "KVContext",
     "KVPart",
@@ -28,6 +31,8 @@ __all__ = [
     "PrefillPolicy",
     "RestoreTimes",
     "Route",
+    "RunLost",
+    "Shared",
 ]
 
 RUN_TOKENS = 128
@@ -150,6 +155,7 @@ class RestoreTimes:
     upload_s: float = 0.0
 
 
+@runtime_checkable
 class KVContext(Context, Protocol):
     """A Context whose KV can be taken out, moved and put back."""
 
@@ -215,3 +221,75 @@ class KVContext(Context, Protocol):
 
         Raises ValueError when it does not hold them all, ModelError when they cannot be taken out.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What requests of a batch may have in common: the first n_tokens tokens of prompts that are made of the
+    same (made_of) have the same KV.
+    """
+
+    made_of: bytes
+    n_tokens: int
+
+
+class Batch(Protocol):
+    """Requests that come and go while others are decoded, side by side in one context. Close it."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Cells that all of them share."""
+
+    @property
+    def n_seq(self) -> int:
+        """Requests that are decoded side by side."""
+
+    @property
+    def is_idle(self) -> bool:
+        """No request is open."""
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests without a place: their parts are still wanted."""
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether the next steps have room for one more request, or one may be made ready for later."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped: nothing is done any more."""
+
+    def submit(self, request: Request, parts: Sequence[KVPart] = (), shared: Shared | None = None) -> int:
+        """One more request; its number, counted from 0. The prompt's tokens that `parts` hold are put back
+        where they stand, all others are evaluated, in order, when there is a place for it.
+
+        Without `shared` prompts made of no parts share equal beginnings. Raises UsageError for what can never
+        fit, ValueError for parts that overlap or leave nothing to evaluate.
+        """
+
+    def step(self) -> list[Piece]:
+        """Evaluate one batch; what became ready, by the requests' numbers. A stop ends all with "cancelled".
+
+        Raises ModelError when it fails.
+        """
+
+    def cancel(self, number: int) -> None:
+        """Forget a request, if it is open, and free its place: no piece of it comes any more."""
+
+    def stop(self) -> None:
+        """End every request soon; from any thread."""
+
+    def export(self, number: int, first: int, end: int) -> State:
+        """The KV at positions [first, end) of a request that runs, or ended with the last step."""
+
+    def close(self) -> None:
+        """Give the context back; again is harmless."""
+
+
+@runtime_checkable
+class BatchingContext(Context, Protocol):
+    """A Context that decodes requests as they come."""
+
+    def open_batch(self) -> Batch:
+        """Have the context for a batch, and forget what it held. Raises LocalctxError while it is at work."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from localctx.errors import UsageError
+from localctx.errors import LocalctxError, UsageError
 
-from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import JsonOptions, LaterOptions, ParallelOptions, QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
+    from localctx.forecast.calibration import Calibration
     from localctx.settings import Settings
     from localctx.values import Model
 
@@ -56,11 +57,12 @@ def prefill(
 
     with _ready(run, later, "prefill") as (model, settings):
         report = measure(model, settings, source, tokens, repeats, _teller(output))
+    _keep(settings, report.calibration)
     _print(report, output)
 
 
 def ask(
-    run: RunOptions,
+    run: ParallelOptions,
     later: LaterOptions,
     output: QuietOptions,
     source: Source = None,
@@ -70,16 +72,31 @@ def ask(
         typer.Option("--question", "-q", metavar="TEXT", help="Ask this; repeatable.", show_default=False),
     ] = None,
     questions: Annotated[
-        int, typer.Option("--questions", metavar="N", help="Ask N questions made from the text's words.")
-    ] = 4,
+        int | None,
+        typer.Option(
+            "--questions",
+            metavar="N",
+            help="Ask N questions made from the text's words (default: 4, or as many as side by side).",
+            show_default=False,
+        ),
+    ] = None,
     repeats: Repeats = 3,
 ) -> None:
-    """The first token of answers from stored KV, beside re-prefill of the same text and text retrieval."""
+    """The first token of answers from stored KV, beside re-prefill of the same text and text retrieval; with
+    --parallel N questions a second, N side by side and one by one.
+    """
+    from localctx.bench import ask_many
     from localctx.bench.ask import Asking, measure
 
-    asking = Asking(tuple(question or ()), questions, repeats)
+    many = run.parallel
+    n_made = questions if questions is not None else many or 4
+    asking = Asking(tuple(question or ()), n_made, repeats)
+    report: Report
     with _ready(run, later, "ask") as (model, settings):
-        report = measure(model, settings, source, tokens, asking, _teller(output))
+        if many is None:
+            report = measure(model, settings, source, tokens, asking, _teller(output))
+        else:
+            report = ask_many.measure(model, settings, source, tokens, asking, many, _teller(output))
     _print(report, output)
 
 
@@ -97,6 +114,7 @@ def decode(
 
     with _ready(run, later, "decode") as (model, settings):
         report = measure(model, settings, source, Sizes(tokens, steps, repeats), _teller(output))
+    _keep(settings, report.calibration)
     _print(report, output)
 
 
@@ -146,6 +164,20 @@ def _teller(output: QuietOptions) -> Callable[[str], None]:
     from ..terminal import note, silent
 
     return silent if output.quiet or output.json else note
+
+
+def _keep(settings: Settings, found: Calibration | None) -> None:
+    """Keep the speeds for plans; where that cannot be, it is told, and the benchmark counts all the same."""
+    from localctx.forecast.calibration import keep
+
+    from ..terminal import note
+
+    if found is None:
+        return
+    try:
+        keep(settings.store_root, found)
+    except LocalctxError as error:
+        note(f"warning: {error.message}")
 
 
 def _print(report: Report, output: JsonOptions) -> None:

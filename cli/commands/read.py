@@ -12,7 +12,7 @@ import typer
 from localctx.errors import UsageError
 from localctx.small_text import MAX_BYTES, read_small_text, reason_of
 
-from ..options import Files, LaterOptions, OutputOptions, Pages, RunOptions, with_options
+from ..options import Files, LaterOptions, OutputOptions, Pages, ParallelOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def summarize(
     files: Files,
-    run: RunOptions,
+    run: ParallelOptions,
     later: LaterOptions,
     output: OutputOptions,
     length: Annotated[
@@ -68,18 +68,19 @@ def summarize(
 
 def ask(
     files: Files,
-    run: RunOptions,
+    run: ParallelOptions,
     later: LaterOptions,
     output: OutputOptions,
     question: Annotated[
-        str | None, typer.Option("--question", "-q", metavar="TEXT", help="The question.")
+        list[str] | None,
+        typer.Option("--question", "-q", metavar="TEXT", help="A question; repeatable."),
     ] = None,
     question_file: Annotated[
         str | None, typer.Option("--file", "-f", metavar="F", help="Read the question from a file.")
     ] = None,
     pages: Pages = None,
 ) -> None:
-    """Ask one question of documents: the answer, where it stands, and what was read."""
+    """Ask questions of documents: the answers, where they stand, and what was read."""
     from localctx.registry.selectors import opened_embedder, opened_reranker
     from localctx.session.ask import ask as verb
     from localctx.session.strategy import choose_ask
@@ -87,13 +88,20 @@ def ask(
     from ..running import Job, run_verb
 
     later.refuse_given()
-    text = _question(question, question_file)
+    texts = _questions(question, question_file)
+    if len(texts) > 1:
+        from ..questions import answer_all
+
+        answer_all(Job("ask", files, run, output, pages), texts)
+        return
 
     def asked(
         documents: list[Document], model: Model, settings: Settings, listen: Listener
     ) -> Iterator[Event]:
         with opened_embedder(settings) as embedder, opened_reranker(settings) as reranker:
-            yield from verb(documents, model, text, settings, listen, embedder=embedder, reranker=reranker)
+            yield from verb(
+                documents, model, texts[0], settings, listen, embedder=embedder, reranker=reranker
+            )
 
     run_verb(
         Job("ask", files, run, output, pages),
@@ -102,16 +110,18 @@ def ask(
     )
 
 
-def _question(text: str | None, file: str | None) -> str:
-    """The question from --question or --file."""
-    if (text is None) == (file is None):
+def _questions(texts: list[str] | None, file: str | None) -> list[str]:
+    """The questions from --question, or the one from --file."""
+    if bool(texts) == (file is not None):
         raise UsageError("give the question with -q TEXT or with -f FILE", "localctx ask FILE -q 'What …?'")
     if file is not None:
         try:
-            text = sys.stdin.read(MAX_BYTES) if file == "-" else read_small_text(Path(file))
+            texts = [sys.stdin.read(MAX_BYTES) if file == "-" else read_small_text(Path(file))]
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read the question in {file}: {reason_of(error)}") from None
-    question = (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()
-    if not question:
+    questions = [
+        text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip() for text in texts or ()
+    ]
+    if not all(questions):
         raise UsageError("the question is empty", "localctx ask FILE -q 'What …?'")
-    return question
+    return questions

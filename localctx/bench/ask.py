@@ -51,7 +51,7 @@ from localctx.session.streaming import streamed
 from localctx.settings import Settings
 from localctx.values import Model, Prompt
 
-__all__ = ["STORED", "WAYS", "Asking", "measure"]
+__all__ = ["STORED", "WAYS", "Asking", "indexed_document", "learn_speed", "measure"]
 
 STORED = ("stored, refresh=0", "stored, cold", "stored, refresh=auto", "stored, again")
 WAYS = (*STORED, "re-prefill", "retrieve")
@@ -100,8 +100,8 @@ def measure(
         with index_all(run) as index:
             check_length(source, run.n_tokens)
             say("indexing")
-            indexed, rates = _indexed(able, own, document)
-            _learn_speed(run)
+            indexed, rates = indexed_document(able, own, document)
+            learn_speed(run)
             texts = list(asking.questions) or questions_of(run, asking.n_made)
             others = [text for text in questions_of(run, len(texts) + 1) if text not in texts]
             asker = _Asker(run, index, folder, others[0] if others else f"{texts[0]} When?")
@@ -112,7 +112,7 @@ def measure(
     )
 
 
-def _indexed(
+def indexed_document(
     model: KVModel, settings: Settings, document: Document
 ) -> tuple[IndexedDocument, tuple[float, float]]:
     """The document in the store, as `localctx index --strategy stream` leaves it; tokens a second of the
@@ -133,7 +133,7 @@ def _indexed(
     return done[0].documents[0], (rate_between(marks, 0, 0.25), rate_between(marks, 0.75, 1))
 
 
-def _learn_speed(run: Run) -> None:
+def learn_speed(run: Run) -> None:
     """The speed that `refresh=auto` goes by is in the store then, as after earlier questions."""
     with opened_cache(run, question_task("")) as cache:
         if isinstance(cache, str):
@@ -231,10 +231,9 @@ class _Asker:
                 placed = _result(streamed(cache, self._index, question, room))
             layouts: list[Layout] = []
 
-            def arrange(context: KVContext) -> Layout | None:
-                layout = placed.arrange(context)
-                layouts.extend(() if layout is None else (layout,))
-                return layout
+            def arrange(context: KVContext) -> Layout:
+                layouts.append(placed.arrange(context))
+                return layouts[-1]
 
             n_ctx = self._n_ctx(placed.n_tokens + len(cache.frame.suffix), n_answer)
             decoded = _result(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
@@ -255,6 +254,7 @@ class _Asker:
 
     @contextmanager
     def _cache(self, run: Run, question: str, held: Held) -> Iterator[QuestionCache]:
+        held.kept.begin_question()
         with opened_cache(run, question_task(question), held.kept) as found:
             if isinstance(found, str):
                 raise NotComposable(found, "take another --model")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Self
 
 from localctx._native import AbortFlag
-from localctx.engine.generation import Decoder, Generation, NewSplitter
+from localctx.engine.generation import Decoder, Generation, NewSplitter, answering_at_once
+from localctx.engine.open_batch import OpenBatch, PartsStock
 from localctx.engine.schedule import Scheduler
 from localctx.errors import LocalctxError, UsageError
 from localctx.values import Piece, Progress, Request
@@ -109,6 +110,7 @@ class BatchContext:
         where the program's own handler does not raise, the pieces end with "cancelled".
         """
         self._check_open()
+        requests = [answering_at_once(request) for request in requests]
         check_requests(requests, self.n_ctx)
         self._end_current()
         self._stop.clear()
@@ -131,6 +133,21 @@ class BatchContext:
                 yield
         finally:
             self._is_taken = False
+
+    def open_batch(self) -> OpenBatch:
+        """See kv.BatchingContext."""
+        return self._opened_batch(None)
+
+    def _opened_batch(self, stock: PartsStock | None) -> OpenBatch:
+        self._check_open()
+        self._end_current()
+        self._stop.clear()
+        self._is_taken = True
+        for sequence in range(self.n_seq):
+            self._decoder.drop(sequence, 0)
+        self._scheduler.reset()
+        generation = Generation(self._decoder, self._scheduler, (), self._new_splitter, stock)
+        return OpenBatch(generation, self._scheduler, _BatchHost(self), stock)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -162,6 +179,33 @@ class BatchContext:
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
+
+
+class _BatchHost:
+    """An open_batch.Host: what of a context its batch may touch."""
+
+    def __init__(self, context: BatchContext) -> None:
+        self._context = context
+
+    @property
+    def n_batch(self) -> int:
+        return self._context._decoder.n_batch
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._context._stop.is_set
+
+    def check(self, request: Request) -> None:
+        check_requests([request], self._context.n_ctx)
+
+    def stepping(self) -> AbstractContextManager[None]:
+        return _watching_sigint(self._context._stop)
+
+    def stop(self) -> None:
+        self._context.cancel()
+
+    def release(self) -> None:
+        self._context._is_taken = False
 
 
 def _steps(

@@ -110,9 +110,9 @@ class EchoModel:
         check_context_size(self.info, n_ctx, n_seq, self.info.n_ctx_train)
         return n_ctx
 
-    def open_context(self, n_ctx: int, n_seq: int = 1) -> EchoContext:
+    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> EchoContext:
         """Raises UsageError beyond the trained length, as a real model does."""
-        check_context_size(self.info, n_ctx, n_seq, self.info.n_ctx_train)
+        check_context_size(self.info, n_longest or n_ctx, n_seq, self.info.n_ctx_train)
         context = EchoContext(self._reply, n_ctx, n_seq)
         self._contexts.append(context)
         return context
@@ -125,7 +125,7 @@ class EchoModel:
         """Raises NotComposable."""
         raise NotComposable(f"{self.info.name} {self.kv_refusal()}")
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1) -> KVContext:
+    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> KVContext:
         """Raises NotComposable."""
         raise NotComposable(f"{self.info.name} {self.kv_refusal()}")
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from localctx._native import AbortFlag
-from localctx.engine.schedule import Copy, Drop, Scheduler, Slice, Work
+from localctx.engine.plan import Copy, Drop, Slice, Start, Work
+from localctx.engine.schedule import Scheduler
 from localctx.engine.stopping import TextStream
 from localctx.engine.thinking import ThinkingSplitter
 from localctx.values import FinishReason, Piece, Progress, Request, Sampling
 
-__all__ = ["Decoder", "Generation", "NewSplitter"]
+__all__ = ["Decoder", "Generation", "NewSplitter", "Stock", "answering_at_once"]
 
 NewSplitter = Callable[[bool], ThinkingSplitter]
 """Makes the splitter of one answer; the argument says that the prompt left a thinking block open."""
@@ -56,6 +57,19 @@ class Decoder(Protocol):
         """Free the cache."""
 
 
+class Stock(Protocol):
+    """KV of requests that are put together from kept KV, beside the sequences they run in."""
+
+    def put(self, start: Start) -> None:
+        """Lay what is restored of the request beside its sequence."""
+
+    def attach(self, sequence: int, start: int, end: int) -> None:
+        """Let the sequence have what lies beside it at positions [start, end)."""
+
+    def end(self, sequence: int) -> None:
+        """Free what lies beside the sequence and was not taken."""
+
+
 @dataclass(slots=True)
 class _Answer:
     """The output of one request so far."""
@@ -66,11 +80,20 @@ class _Answer:
     splitter: ThinkingSplitter
     n_evaluated: int = 0
     n_generated: int = 0
-    is_finished: bool = False
+
+
+def answering_at_once(request: Request) -> Request:
+    """Under a grammar nothing is thought first: an open thinking block is closed."""
+    prompt = request.prompt
+    if not (request.sampling.grammar and prompt.thinking_open):
+        return request
+    closed = replace(prompt, tokens=(*prompt.tokens, *prompt.closing), thinking_open=False)
+    return replace(request, prompt=closed)
 
 
 class Generation:
-    """One generate() call. Iterate run(); close() in any case, it leaves the cache usable.
+    """Requests on their way to answers: run() for one generate() call, or add(), step() and cancel() as they
+    come. close() in any case, it leaves the cache usable.
 
     After close(), hand_out() gives the pieces that run() had still to give: every request gets its last one.
     """
@@ -81,42 +104,73 @@ class Generation:
         scheduler: Scheduler,
         requests: Sequence[Request],
         new_splitter: NewSplitter,
+        stock: Stock | None = None,
     ) -> None:
-        """The requests have been checked."""
+        """The requests have been checked. `stock`: of those that are added with something restored."""
         self._decoder = decoder
         self._scheduler = scheduler
-        self._answers: list[_Answer] = []
+        self._new_splitter = new_splitter
+        self._stock = stock
+        self._answers: dict[int, _Answer] = {}
+        self._n_added = 0
         self._open: set[int] = set()  # sequences that have a sampler
         self._in_flight = False
         self._ready: deque[Piece] = deque()
         scheduler.abandon()  # an interruption may have left requests behind
-        for number, request in enumerate(requests):
-            tokens = np.array(request.prompt.tokens, np.int32)
-            limit = min(request.sampling.max_tokens, scheduler.n_ctx - len(tokens))
-            stream = TextStream(request.sampling.stop)
-            splitter = new_splitter(request.prompt.thinking_open)
-            self._answers.append(_Answer(request, limit, stream, splitter))
-            scheduler.submit(number, Work(tokens, limit))
+        for request in requests:
+            self.add(request, Work(np.array(request.prompt.tokens, np.int32), request.sampling.max_tokens))
+
+    def add(self, request: Request, work: Work) -> int:
+        """One more request, which has been checked; its number, counted from 0. `work` is it in tokens."""
+        number, self._n_added = self._n_added, self._n_added + 1
+        limit = min(work.max_tokens, self._scheduler.n_ctx - len(work.tokens))
+        stream = TextStream(request.sampling.stop)
+        splitter = self._new_splitter(request.prompt.thinking_open)
+        self._scheduler.submit(number, replace(work, max_tokens=limit))
+        self._answers[number] = _Answer(request, limit, stream, splitter)
+        return number
+
+    def cancel(self, number: int) -> None:
+        """Forget a request; no piece of it comes any more."""
+        sequence = self._scheduler.cancel(number)
+        if sequence is not None:
+            self._end(sequence)
+        self._answers.pop(number, None)
+        self._ready = deque(piece for piece in self._ready if piece.request != number)
 
     def run(self, stop: AbortFlag, on_prefill: Progress | None = None) -> Iterator[Piece]:
         """Pieces until every request has its finish_reason, "cancelled" once `stop` is set."""
-        n_prompt = sum(len(answer.request.prompt.tokens) for answer in self._answers)
+        n_prompt = sum(len(answer.request.prompt.tokens) for answer in self._answers.values())
         n_done = 0
         while not self._scheduler.is_idle and not stop.is_set:
-            n_done += self._start()
-            batch = self._scheduler.next_batch(self._decoder.n_batch)
-            before = n_done
-            if not self._evaluate(batch):
+            n_more = self.step()
+            if n_more is None:
                 break
-            n_done += self._count_prompt_tokens(batch)
-            if on_prefill is not None and n_done != before:
+            n_done += n_more
+            if on_prefill is not None and n_more:
                 on_prefill(n_done, n_prompt)
-            self._collect(batch)
             yield from self.hand_out()
+        self.cancel_all()
+        yield from self.hand_out()
+
+    def step(self) -> int | None:
+        """Start what has room, evaluate one batch and sample: tokens of prompts that are done now; None when
+        it was stopped.
+        """
+        n_done = self._start()
+        self._attach()
+        batch = self._scheduler.next_batch(self._decoder.n_batch)
+        if not self._evaluate(batch):
+            return None
+        n_done += self._count_prompt_tokens(batch)
+        self._collect(batch)
+        return n_done
+
+    def cancel_all(self) -> None:
+        """Every open request ends with "cancelled"."""
         for number, sequence in self._scheduler.running():
             self._finish(number, sequence, "cancelled", "")
         self._cancel_rest()
-        yield from self.hand_out()
 
     def hand_out(self) -> Iterator[Piece]:
         """The pieces that are ready, each once."""
@@ -148,10 +202,19 @@ class Generation:
                     case Copy(source, sequence, n_tokens):
                         self._decoder.copy(source, sequence, n_tokens)
             self._open.add(start.sequence)
+            if self._stock is not None:
+                self._stock.put(start)
             self._decoder.begin(start.sequence, self._answers[start.request].request.sampling)
             n_reused += start.n_reused
         self._in_flight = False
         return n_reused
+
+    def _attach(self) -> None:
+        self._in_flight = True
+        for one in self._scheduler.attach():
+            if self._stock is not None:
+                self._stock.attach(one.sequence, one.start, one.end)
+        self._in_flight = False
 
     def _evaluate(self, batch: Sequence[Slice]) -> bool:
         self._in_flight = True
@@ -201,14 +264,13 @@ class Generation:
 
     def _finish(self, number: int, sequence: int | None, reason: FinishReason, text: str) -> None:
         """Close one answer: what the streams held back comes out."""
-        answer = self._answers[number]
+        answer = self._answers.pop(number)
         if sequence is not None:
             self._end(sequence)
             self._scheduler.finish(sequence)
         text += answer.stream.finish()
         shown, thought = answer.splitter.feed(text)
         last_shown, last_thought = answer.splitter.finish()
-        answer.is_finished = True
         self._ready.append(
             Piece(
                 number,
@@ -223,10 +285,11 @@ class Generation:
     def _cancel_rest(self) -> None:
         """The last pieces of the requests that never got one, whatever the scheduler thinks of them."""
         self._scheduler.abandon()
-        for number, answer in enumerate(self._answers):
-            if not answer.is_finished:
-                self._finish(number, None, "cancelled", "")
+        for number in list(self._answers):
+            self._finish(number, None, "cancelled", "")
 
     def _end(self, sequence: int) -> None:
         self._open.discard(sequence)
         self._decoder.end(sequence)
+        if self._stock is not None:
+            self._stock.end(sequence)

@@ -17,6 +17,8 @@ from localctx._native import Rope, State
 from localctx.engine.batch_context import Stopped
 from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
+from localctx.engine.open_batch import OpenBatch
+from localctx.engine.parts_stock import KVStock
 from localctx.engine.prefill import Plan, chunk_tokens, plan_prefill, unit_groups
 from localctx.engine.restoring import KVWriter, rows_of, slices_of
 from localctx.engine.rope import RopeTable
@@ -34,11 +36,11 @@ _STEP_TOKENS = 64
 __all__ = ["LlamaKVContext", "n_spare"]
 
 
-def n_spare(n_batch: int) -> int:
+def n_spare(n_batch: int, n_seq: int = 1) -> int:
     """Sequence ids that a context keeps to itself: for as many gaps or independent units as one step may
-    hold, two at least, for moving.
+    hold, two at least, for moving; in a batch one for each sequence, and one for moving.
     """
-    return min(_MAX_SPARE, max(2, n_batch // _TOKENS_A_SPARE))
+    return max(min(_MAX_SPARE, max(2, n_batch // _TOKENS_A_SPARE)), n_seq + 1)
 
 
 class LlamaKVContext(LlamaContext):
@@ -64,7 +66,7 @@ class LlamaKVContext(LlamaContext):
     @property
     def n_positions(self) -> int:
         """Positions that the model can take."""
-        return max(self._model.info.n_ctx_train, self.n_ctx_effective)
+        return max(self._model.info.n_ctx_train, self.sizes.n_longest or self.n_ctx_effective)
 
     @property
     def host_memory(self) -> str:
@@ -192,6 +194,15 @@ class LlamaKVContext(LlamaContext):
         for gap, spare in used.items():
             self.cells.copy(spare, 0, *gap)
             self.cells.drop(spare)
+
+    def open_batch(self) -> OpenBatch:
+        """See kv.BatchingContext. Raises ValueError where each sequence does not have a second id."""
+        spare = self._spares[0]
+        if len(self._spares) <= self.n_seq:
+            raise ValueError(f"{self.n_seq} sequences, {len(self._spares)} ids beside them")
+        self._check_open()
+        writer = KVWriter(self.cells, self.like, self.rope_table, spare)
+        return self._opened_batch(KVStock(self.cells, writer, spare, spare + 1))
 
     def export(self, first: int, end: int) -> State:
         """See kv.KVContext."""

@@ -102,15 +102,17 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
 
 
 class LlamaModel:
-    """A values.Model. `vocab` serves as long as the model is open."""
+    """A values.Model. `vocab` serves as long as the model is open · header: of its file, overrides in it ·
+    placing: what lies where.
+    """
 
     def __init__(self, header: GGUFHeader, options: EngineOptions, placing: Placing) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
         facts = with_adapters(model_facts(header), header, options.adapters)
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
-        self._header = header
+        self.header = header
         self._options = options
-        self._placing = placing
+        self.placing = placing
         self._memory = ModelMemory(header, options, placing, self.n_ubatch, find_devices)
         template = options.template or chat_template(header)
         self._chat = Chat(template, missing_template(header), options.template_variables)
@@ -166,13 +168,15 @@ class LlamaModel:
 
     def _check_size(self, n_ctx: int, n_seq: int) -> None:
         options = self._options
-        check_context_size(self.info, n_ctx, n_seq, reach(self._header, options.rope), force=options.force)
+        check_context_size(self.info, n_ctx, n_seq, reach(self.header, options.rope), force=options.force)
 
-    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaContext:
-        """`n_outputs`: rows of logits of one step, for score(). Raises UsageError beyond the trained length,
-        OutOfMemory before anything is allocated, ModelError with llama.cpp's reason.
+    def open_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> LlamaContext:
+        """`n_outputs`: rows of logits of one step · n_longest: see values.Model. Raises UsageError beyond the
+        trained length, OutOfMemory before anything is allocated, ModelError with llama.cpp's reason.
         """
-        sizes = ContextSizes(n_ctx, n_seq, n_outputs=n_outputs)
+        sizes = ContextSizes(n_ctx, n_seq, n_outputs=n_outputs, n_longest=n_longest)
         context = LlamaContext(lib, self, sizes, self._prepare(sizes))
         self._add(context)
         return context
@@ -184,24 +188,23 @@ class LlamaModel:
         self.info = dataclasses.replace(self.info, rope=context.rope, devices=lying)
 
     def kv_refusal(self) -> str | None:
-        """Why this model's KV cannot be stored in runs, in words that follow its name; None when it may be
-        (open_kv_context() then tries it).
-        """
+        """Why its KV cannot be stored in runs, in words that follow its name; None: a context tries it."""
         return self._kv.refusal
 
     def kv_space(self, prefix: Sequence[int]) -> KVSpace:
         """What stored KV behind `prefix` depends on. Raises NotComposable, ModelError for damaged factors."""
         return KVSpace(self.info.fingerprint, self._kv.table(self.info.name).line, tuple(prefix))
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> LlamaKVContext:
-        """open_context() for KV that is exported and put back. It has more cells than asked for where the
-        model turns its keys differently in a short context.
-
-        Raises NotComposable as well, by name or because a trial, once a model, failed.
+    def open_kv_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> LlamaKVContext:
+        """open_context() for KV that is exported and put back; with more cells than asked for where a short
+        context turns keys differently. Raises NotComposable as well, by name or because a trial failed.
         """
         table = self._kv.table(self.info.name)
-        sizes = ContextSizes(self._kv.least_n_ctx(n_ctx), n_seq, n_spare(self.n_batch), n_outputs)
-        self._kv.check_size(sizes.n_ctx, self.info.name)
+        spare, n_ctx = n_spare(self.n_batch, n_seq), self._kv.least_n_ctx(n_ctx)
+        sizes = ContextSizes(n_ctx, n_seq, spare, n_outputs, n_longest)
+        self._kv.check_size(sizes.n_reach, self.info.name)
         context = LlamaKVContext(lib, self, sizes, table, self._prepare(sizes))
         with freed_on_error(lambda _: context.close(), 0):
             self._add(context)
@@ -211,19 +214,19 @@ class LlamaModel:
     def _prepare(self, sizes: ContextSizes) -> tuple[str, ...]:
         """Check the sizes, load the weights; returns notices."""
         self._check_open()
-        self._check_size(sizes.n_ctx, sizes.n_seq)
+        self._check_size(sizes.n_reach, sizes.n_ids)
         notices = self._require_memory(sizes)
         with self._lock:
             if self._weights is None:
-                loaded = load_file(lib, self._header, self._options, self.show, self._placing)
+                loaded = load_file(lib, self.header, self._options, self.show, self.placing)
                 self._weights, self._load_log = loaded
             self.adapters.load(lib, self._weights)
-            try_options(lib, self, self.rope_for(sizes.n_ctx), self._tried)
+            try_options(lib, self, self.rope_for(sizes.n_reach), self._tried)
         return notices
 
     def rope_for(self, n_ctx: int) -> PassedRope:
         """See new_context.ModelHandle."""
-        return passed_rope(self._header, self._options.rope, n_ctx)
+        return passed_rope(self.header, self._options.rope, n_ctx)
 
     def _require_memory(self, sizes: ContextSizes) -> tuple[str, ...]:
         return self._memory.require(sizes, self.info.name, is_loaded=self._weights is not None)
@@ -239,7 +242,7 @@ class LlamaModel:
     @property
     def n_batch(self) -> int:
         """Tokens of one step."""
-        return self._options.n_batch or self._placing.n_batch
+        return self._options.n_batch or self.placing.n_batch
 
     @property
     def n_ubatch(self) -> int:
@@ -254,7 +257,7 @@ class LlamaModel:
     @property
     def is_offloaded(self) -> bool:
         """Whether a GPU computes it."""
-        return self._placing.n_gpu_layers != 0
+        return self.placing.n_gpu_layers != 0
 
     @property
     def thinking(self) -> ThinkingTags:
@@ -264,7 +267,7 @@ class LlamaModel:
     @property
     def can_reuse(self) -> bool:
         """Whether cached tokens can be cut at any position and shared."""
-        return kv_shape(self._header).is_plain
+        return kv_shape(self.header).is_plain
 
     def forget(self, context: LlamaContext) -> None:
         """A context was closed."""

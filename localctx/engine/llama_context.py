@@ -75,7 +75,7 @@ class LlamaContext(BatchContext):
             self._lib, self._handle = lib, handle
             self.sizes = sizes
             self.n_ctx_effective = int(lib.llama_n_ctx(handle))
-            self.rope = rope_in_force(lib, model, sizes.n_ctx, log.text)
+            self.rope = rope_in_force(lib, model, sizes.n_reach, log.text)
             self.log = log.text
             self.cells = CellStates(lib, handle, model.buffers)
             self.decoder = LlamaDecoder(lib, handle, model.vocab, stop, model.n_batch)
@@ -98,7 +98,7 @@ class LlamaContext(BatchContext):
         types = f"{options.type_k}/{options.type_v}"
         facts = [f"llama.cpp {library_id(self._lib)}", types, f"batch {self._model.n_batch}"]
         facts += [f"sequences {self.sizes.n_ids}", rope.type, rope.scaling, f"{rope.freq_base:.9g}"]
-        facts += [f"{rope.freq_scale:.9g}", f"told {self._model.rope_for(self.sizes.n_ctx).line}"]
+        facts += [f"{rope.freq_scale:.9g}", f"told {self._model.rope_for(self.sizes.n_reach).line}"]
         if types != "f16/f16":
             facts.append(f"unrotated {os.environ.get('LLAMA_ATTN_ROT_DISABLE', '')}")
         if rope.scaling == "longrope":  # which factors are taken depends on it

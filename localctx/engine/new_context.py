@@ -76,13 +76,19 @@ class ModelHandle(Protocol):
 @dataclass(frozen=True, slots=True)
 class ContextSizes:
     """Cells; sequences that decode side by side; sequence ids beside them; rows of logits of one step, at
-    least one a sequence.
+    least one a sequence; tokens of the longest sequence, where that is less than all cells.
     """
 
     n_ctx: int
     n_seq: int = 1
     n_spare: int = 0
     n_outputs: int = 0
+    n_longest: int | None = None
+
+    @property
+    def n_reach(self) -> int:
+        """Positions that a sequence may have."""
+        return self.n_longest or self.n_ctx
 
     @property
     def n_ids(self) -> int:
@@ -99,7 +105,7 @@ def _parameters(
     lib: Any, model: ModelHandle, sizes: ContextSizes, stop: AbortFlag, capture: QueryCapture | None
 ) -> Any:
     """llama_context_params."""
-    options, rope = model.options, model.rope_for(sizes.n_ctx)
+    options, rope = model.options, model.rope_for(sizes.n_reach)
     parameters = lib.llama_context_default_params()
     parameters.n_ctx = sizes.n_ctx
     parameters.n_batch, parameters.n_ubatch = model.n_batch, model.n_ubatch

@@ -7,6 +7,7 @@ composed in another thread while one is copied to the device.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from localctx._native import Rope, Run, State, compose, state_size
 from localctx.engine.llama_state import CellStates
 from localctx.kv import RUN_TOKENS, KVPart, KVSource, RestoreTimes
 
-__all__ = ["KVSlice", "KVWriter", "rows_of", "slices_of"]
+__all__ = ["Composed", "KVSlice", "KVWriter", "rows_of", "slices_of"]
 
 SLICE_BYTES = 64 << 20
 """Of one slice, about: large enough that copying it is as fast as it gets."""
@@ -30,6 +31,15 @@ class KVSlice:
 
     parts: Sequence[KVPart]
     positions: NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class Composed:
+    """Slices on their way: `begun` in another thread, one at work and one waiting, and those left."""
+
+    left: Iterator[KVSlice]
+    begun: deque[tuple[KVSlice, Future[NDArray[np.uint8]]]]
+    pool: ThreadPoolExecutor
 
 
 class KVWriter:
@@ -53,15 +63,25 @@ class KVWriter:
         Slices are asked for one by one, in this thread. Raises ModelError when llama.cpp refuses one,
         ValueError for layouts that differ, RunLost.
         """
-        waiting: tuple[KVSlice, Future[NDArray[np.uint8]]] | None = None
         with ThreadPoolExecutor(1, thread_name_prefix="compose") as pool:
-            for one in slices:
-                begun = pool.submit(self._composed, one)
-                if waiting is not None:
-                    self._put(sequence, *waiting)
-                waiting = (one, begun)
-            if waiting is not None:
-                self._put(sequence, *waiting)
+            self.put(sequence, self.compose(slices, pool))
+
+    def compose(self, slices: Iterable[KVSlice], pool: ThreadPoolExecutor) -> Composed:
+        """Begin with the first slices, in the pool's thread; put() goes on."""
+        composed = Composed(iter(slices), deque(), pool)
+        self._compose_next(composed)
+        return composed
+
+    def put(self, sequence: int, composed: Composed) -> None:
+        """Add what was composed to the cells of `sequence`. Raises as write() does."""
+        while composed.begun:
+            self._compose_next(composed)
+            self._put(sequence, *composed.begun.popleft())
+
+    def _compose_next(self, composed: Composed) -> None:
+        one = next(composed.left, None)
+        if one is not None:
+            composed.begun.append((one, composed.pool.submit(self._composed, one)))
 
     def _composed(self, one: KVSlice) -> NDArray[np.uint8]:
         asked = time.perf_counter()

@@ -4,69 +4,25 @@ A cache has `n_ctx` cells shared by `n_seq` places. A request waits until a plac
 (prompt and everything it may generate) can be promised, so nothing that runs is ever evicted. Places keep
 their cells after a request ends: a later prompt that begins with the same tokens copies the prefix (a cell
 may belong to several places) and evaluates only its tail. Idle cells go, least recently used first, when
-room is needed.
+room is needed. Where a request is put together from kept KV, its restored ranges lie beside its place when it
+starts, and the place takes each when it comes to it.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from localctx.engine.cells import Cells
 from localctx.engine.places import Place, common_prefix, least_used
+from localctx.engine.plan import Attach, Copy, Drop, Slice, Start, Work
 
-__all__ = ["Copy", "Drop", "Scheduler", "Slice", "Start", "Work", "common_prefix"]
+__all__ = ["Attach", "Copy", "Drop", "Scheduler", "Slice", "Start", "Work", "common_prefix"]
 
 _MIN_SHARED = 16  # a shorter common prefix is not worth waiting for
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """One request's tokens: the prompt, and how many it may generate at most (both at least 1)."""
-
-    tokens: NDArray[np.int32]
-    max_tokens: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slice:
-    """Tokens of one sequence at positions start, start + 1 …; `sample` asks for logits at the last one."""
-
-    sequence: int
-    start: int
-    tokens: NDArray[np.int32]
-    sample: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Free the sequence's cells from position `start` on."""
-
-    sequence: int
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Let the first `n_tokens` cells of `source` belong to `sequence` (empty before) too."""
-
-    source: int
-    sequence: int
-    n_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Request `request` begins in `sequence`, with n_reused tokens in place once `edits` are applied."""
-
-    request: int
-    sequence: int
-    n_reused: int
-    edits: tuple[Drop | Copy, ...]
 
 
 class Scheduler:
@@ -109,6 +65,21 @@ class Scheduler:
         """The tokens that sequence 0 holds."""
         return self._places[0].filled
 
+    def n_held_of(self, work: Work) -> int:
+        """How many of the request's first tokens would be shared if it started now."""
+        return self._best_source(work)[1]
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests without a place."""
+        return len(self._waiting)
+
+    @property
+    def n_pending(self) -> int:
+        """Tokens of prompts that are still to be evaluated."""
+        waiting = sum(work.n_evaluated for _, work in self._waiting)
+        return waiting + sum(place.n_ahead for place in self._places if place.request is not None)
+
     @property
     def is_idle(self) -> bool:
         """Nothing waits and nothing runs."""
@@ -124,6 +95,8 @@ class Scheduler:
         """Queue a request; len(tokens) + 1 must not exceed n_ctx."""
         if len(work.tokens) < 1 or work.max_tokens < 1 or len(work.tokens) + 1 > self.n_ctx:
             raise ValueError(f"request {request} cannot fit {self.n_ctx} cells")
+        if work.restored and work.restored[-1][1] >= len(work.tokens):
+            raise ValueError(f"request {request} evaluates nothing")
         self._waiting.append((request, work))
 
     def start(self) -> list[Start]:
@@ -159,20 +132,28 @@ class Scheduler:
             if n == 0:
                 break
             n_batch -= n
-            batch.append(Slice(place.sequence, place.n_filled, place.pending[:n], n == len(place.pending)))
+            is_last = n == len(place.pending) and place.n_filled + n >= len(place.prompt)
+            batch.append(Slice(place.sequence, place.n_filled, place.pending[:n], is_last))
         return batch
+
+    def attach(self) -> list[Attach]:
+        """What places take now of what lies beside them."""
+        attached = []
+        for place in self._places:
+            while place.request is not None and (span := place.next_restored) is not None:
+                self._fill(place, place.prompt[span[0] : span[1]])
+                place.go_on()
+                attached.append(Attach(place.sequence, *span))
+        return attached
 
     def advance(self, batch: Sequence[Slice]) -> None:
         """The batch was evaluated: its tokens are in the cache."""
         for piece in batch:
             place = self._places[piece.sequence]
-            n = len(piece.tokens)
-            place.reserve(place.n_filled + n)
-            end = place.n_filled + n
-            place.tokens[place.n_filled : end] = piece.tokens
-            place.cells[place.n_filled : end] = self._cells.take(n)
-            place.n_filled = end
-            place.pending = place.pending[n:]
+            self._fill(place, piece.tokens)
+            place.pending = place.pending[len(piece.tokens) :]
+            if not len(place.pending) and place.n_filled < len(place.prompt):
+                place.go_on()
             self._clock += 1
             place.last_served = self._clock
 
@@ -186,6 +167,14 @@ class Scheduler:
         self._clock += 1
         place.request, place.n_target, place.last_used = None, 0, self._clock
         place.pending = place.prompt = np.empty(0, np.int32)
+
+    def cancel(self, request: int) -> int | None:
+        """Forget a request, wherever it is; the sequence in which it ran, if it did."""
+        self._waiting = deque(item for item in self._waiting if item[0] != request)
+        sequence = next((sequence for number, sequence in self.running() if number == request), None)
+        if sequence is not None:
+            self.finish(sequence)
+        return sequence
 
     def abandon(self) -> list[int]:
         """Forget all waiting requests and end the running ones; returns the waiting ones' numbers."""
@@ -208,9 +197,10 @@ class Scheduler:
         if not self._reuse:
             return False
         limit = len(work.tokens) - 1
-        held = max(common_prefix(place.filled, work.tokens) for place in self._places)
+        held = max(_n_shared(place, place.filled, work) for place in self._places)
         coming = max(
-            (common_prefix(p.prompt, work.tokens) for p in self._places if p.request is not None), default=0
+            (_n_shared(place, place.prompt, work) for place in self._places if place.request is not None),
+            default=0,
         )
         return min(coming, limit) >= min(held, limit) + _MIN_SHARED
 
@@ -247,8 +237,10 @@ class Scheduler:
         self._clock += 1
         place.request, place.prompt, place.is_adopted = request, work.tokens, False
         place.last_used = place.last_served = self._clock
-        place.pending, place.n_target = work.tokens[n_reused:], n_target
+        place.restored, place.n_target = work.restored, n_target
+        place.made_of, place.n_shareable = work.made_of, work.n_shareable
         place.reserve(n_target)
+        place.go_on()
         return Start(request, place.sequence, n_reused, tuple(edits))
 
     def _best_source(self, work: Work) -> tuple[Place | None, int]:
@@ -257,9 +249,17 @@ class Scheduler:
             place, n = self._places[0], self._places[0].n_filled
             fits = place.is_adopted and common_prefix(place.filled, work.tokens[:-1]) == n
             return (place, n) if fits and n else (None, 0)
-        n_shared = [common_prefix(place.filled, work.tokens[:-1]) for place in self._places]
+        n_shared = [min(_n_shared(place, place.filled, work), len(work.tokens) - 1) for place in self._places]
         best = max(range(len(n_shared)), key=lambda i: (n_shared[i], self._places[i].request is None))
         return (self._places[best], n_shared[best]) if n_shared[best] else (None, 0)
+
+    def _fill(self, place: Place, tokens: NDArray[np.int32]) -> None:
+        """The place holds these tokens too."""
+        end = place.n_filled + len(tokens)
+        place.reserve(end)
+        place.tokens[place.n_filled : end] = tokens
+        place.cells[place.n_filled : end] = self._cells.take(len(tokens))
+        place.n_filled = end
 
     def _cut(self, place: Place, n_kept: int) -> None:
         """Cut the place to n_kept tokens."""
@@ -273,3 +273,10 @@ class Scheduler:
         place.cells[:n] = source.cells[:n]
         place.n_filled = n
         self._cells.share(place.cells[:n])
+
+
+def _n_shared(place: Place, tokens: NDArray[np.int32], work: Work) -> int:
+    """How many first tokens of the place and the request are the same, made of the same."""
+    if place.made_of != work.made_of:
+        return 0
+    return min(common_prefix(tokens, work.tokens), place.n_shareable, work.n_shareable)

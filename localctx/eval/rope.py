@@ -54,7 +54,9 @@ class _Context(Context, Protocol):
 class ScoredModel(Model, Protocol):
     """A model whose contexts hand out logits."""
 
-    def open_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> _Context:
+    def open_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> _Context:
         """A context for score()."""
 
 

@@ -53,7 +53,9 @@ class ScoredKVModel(KVModel, Protocol):
 
     vocab: _Pieces
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> ScoredContext:
+    def open_kv_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> ScoredContext:
         """A context for score()."""
 
 

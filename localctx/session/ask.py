@@ -8,29 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import NotComposable, UsageError
 from localctx.index import LexicalIndex
-from localctx.selection import Judgement, judgement, says_not_found, supporting_sentences, unsupported
-from localctx.selection import Passage as Candidate
 from localctx.session.answer import Answer, TokenCounts
 from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
-from localctx.session.cache import opened_cache
-from localctx.session.citing import cite
+from localctx.session.cache import Cache, opened_cache
 from localctx.session.condense_filling import condensed
 from localctx.session.decoding import Decoded, decode_one
-from localctx.session.events import Event, Finished, Listener, Planned, Replaced, ignore_progress
+from localctx.session.events import Event, Finished, Listener, Planned, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
+from localctx.session.judging import judge
 from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.one_context import Held, QuestionCache, sharing_one_context
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
-from localctx.session.prompts import NOT_FOUND, document_messages, question_task
-from localctx.session.provenance import Citation, Coverage
-from localctx.session.reading import Passage
+from localctx.session.prompts import document_messages
+from localctx.session.provenance import Coverage
 from localctx.session.run import Run, start
 from localctx.session.snapshots import SnapshotContext, WholeState
 from localctx.session.strategy import Choice, check_strategy, choose_ask, round_n_ctx
@@ -38,10 +36,7 @@ from localctx.session.streaming import stream_reason, streamed
 from localctx.settings import Settings
 from localctx.values import Message, Model, Request
 
-__all__ = ["ask"]
-
-N_CANDIDATES = 32
-"""Blocks searched for citations when the whole document was attended."""
+__all__ = ["Decoding", "answered", "ask", "check_question"]
 
 
 def ask(
@@ -65,30 +60,63 @@ def ask(
     Raises UsageError for an empty question or a strategy that does not fit, OutOfMemory, StoreUnusable where
     lazy=off asks for what the store cannot take, and what the documents raise.
     """
-    if not question.strip():
-        raise UsageError("the question is empty", "-q 'What does the document say about …?'")
-    check_strategy(settings.strategy, "ask")
+    check_question(question, settings)
+    if held is not None:
+        held.kept.begin_question()
     run = start(documents, model, settings, listen)
     run.blocks = None if blocks is None else tuple(blocks)
     run.embedder, run.reranker = embedder, reranker
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
+    with index:
+        yield from answered(run, index, question, held)
+
+
+def check_question(question: str, settings: Settings) -> None:
+    """Raises UsageError for an empty question or a strategy that is not for questions."""
+    if not question.strip():
+        raise UsageError("the question is empty", "-q 'What does the document say about …?'")
+    check_strategy(settings.strategy, "ask")
+
+
+class Decoding(Protocol):
+    """Where an answer is decoded, when that is not in a context of its own."""
+
+    @property
+    def shares_beginnings(self) -> bool:
+        """Whether prompts that begin alike have that in common, or each would evaluate all of it."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Cells of the context that it was decoded in."""
+
+    def request(self, run: Run, request: Request) -> Generator[Event, None, Decoded]:
+        """The answer to a prompt of tokens alone."""
+
+    def placed(self, cache: Cache, placed: Placed) -> Generator[Event, None, Decoded]:
+        """The answer behind kept KV. Raises NotComposable before anything is said."""
+
+
+def answered(
+    run: Run, index: LexicalIndex, question: str, held: Held | None = None, decoding: Decoding | None = None
+) -> Iterator[Event]:
+    """Answer from the documents that were read and indexed; raises what ask() does. `held`: see there."""
     kept = None if held is None else held.kept
-    with index, opened_cache(run, question_task(question), kept) as found:
+    with opened_cache(run, run.task(question), kept) as found:
         if isinstance(found, str):
-            yield from _answer(run, index, question, found, kept)
+            yield from _answer(run, index, question, found, kept, decoding)
             return
         try:
             with sharing_one_context(found, held) as cache:
-                yield from _answer(run, index, question, cache, found.kept)
+                yield from _answer(run, index, question, cache, found.kept, decoding)
         except NotComposable as error:  # found out by trying, before anything was said
-            if settings.strategy == "stream":
+            if run.settings.strategy == "stream":
                 raise
             yield run.warn(f"{error.message}; {error.hint}")
             if held is not None:
                 held.context.close()
-            yield from _answer(run, index, question, error.message, found.kept)
+            yield from _answer(run, index, question, error.message, found.kept, decoding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +134,12 @@ class _Prepared:
 
 
 def _answer(
-    run: Run, index: LexicalIndex, question: str, cache: QuestionCache | str, kept: Kept | None
+    run: Run,
+    index: LexicalIndex,
+    question: str,
+    cache: QuestionCache | str,
+    kept: Kept | None,
+    decoding: Decoding | None,
 ) -> Iterator[Event]:
     """Everything after the documents are read; `cache`, or why there is none."""
     prepared = yield from _prepare(run, index, question, cache)
@@ -119,17 +152,10 @@ def _answer(
                 f"--kv {unused} is for stored KV (--strategy stream); this answer is {choice.strategy}"
             )
     yield from run.unheard()
-    if isinstance(prepared.source, Request):
-        if not isinstance(cache, str):
-            cache.open.close()  # its memory is for the other one now
-        decoded = yield from _decode(run, prepared.source, n_ctx, prepared.n_head, kept)
-    else:
-        shared, placed = prepared.source
-        decoded = yield from decode_placed(shared, placed, n_ctx)
-        n_ctx = shared.n_ctx or n_ctx
+    decoded, n_ctx = yield from _decode(run, prepared, n_ctx, cache, kept, decoding)
     yield from run.unheard()
     run.count(decoded)
-    text, judged, citations = yield from _judge(run, index, filling, decoded, question)
+    text, judged, citations = yield from judge(run, index, filling, decoded, question)
     coverage, documents = sum_coverage(run.readings, _coverages(run, prepared))
     answer = Answer(
         command="ask",
@@ -160,6 +186,28 @@ def _unused(run: Run, choice: Choice) -> list[str]:
 
 
 def _decode(
+    run: Run,
+    prepared: _Prepared,
+    n_ctx: int,
+    cache: QuestionCache | str,
+    kept: Kept | None,
+    decoding: Decoding | None,
+) -> Generator[Event, None, tuple[Decoded, int]]:
+    """The answer, and the cells of its context: one of its own where it goes on from a state kept whole."""
+    if not isinstance(prepared.source, Request):
+        shared, placed = prepared.source
+        if decoding is not None:
+            return (yield from decoding.placed(shared, placed)), decoding.n_ctx
+        decoded = yield from decode_placed(shared, placed, n_ctx)
+        return decoded, shared.n_ctx or n_ctx
+    if not isinstance(cache, str):
+        cache.open.close()  # its memory is for the other one now
+    if decoding is not None and (decoding.shares_beginnings or not prepared.n_head):
+        return (yield from decoding.request(run, prepared.source)), decoding.n_ctx
+    return (yield from _decode_alone(run, prepared.source, n_ctx, prepared.n_head, kept)), n_ctx
+
+
+def _decode_alone(
     run: Run, request: Request, n_ctx: int, n_head: int, kept: Kept | None
 ) -> Generator[Event, None, Decoded]:
     """Answer in a context of its own; the state after the first n_head tokens is kept, or put back."""
@@ -200,7 +248,7 @@ def _prepare(
     run: Run, index: LexicalIndex, question: str, cache: QuestionCache | str
 ) -> Generator[Event, None, _Prepared]:
     """The strategy, what goes into the context, and the request made of it; certain to fit the limit."""
-    max_tokens, task = run.settings.max_tokens, question_task(question)
+    max_tokens, task = run.settings.max_tokens, run.task(question)
 
     def request(filling: Filling) -> Request:
         return run.request(document_messages(filling.fragments, task), max_tokens)
@@ -250,48 +298,3 @@ def _whole_prepared(
     stream = joint_stream(cache, made.prompt, messages)
     placed = None if stream is None else restored_whole(cache, stream)
     return _Prepared(choice, filling, n_prompt, made if placed is None else (cache, placed))
-
-
-def _judge(
-    run: Run, index: LexicalIndex, filling: Filling, decoded: Decoded, question: str
-) -> Generator[Event, None, tuple[str, Judgement, tuple[Citation, ...]]]:
-    """The answer's text, how far it is supported and its citations; flags what the documents do not hold."""
-    text = decoded.text.strip()
-    passages = filling.passages
-    if filling.is_whole:
-        ranked = [number for number, _ in index.search(f"{question} {text}", N_CANDIDATES).ranking]
-        first_ones = range(min(N_CANDIDATES, run.n_blocks))
-        passages = tuple(run.passage(number) for number in ranked or first_ones)
-    for claim in unsupported(text, run.text(), question):
-        yield run.warn(f"not in the document: {claim.text}")
-    if decoded.finish_reason == "length":
-        yield run.warn(f"the answer was cut at {run.settings.max_tokens} tokens; --max-tokens allows more")
-    judged = judgement(
-        question,
-        text,
-        [passage.text for passage in passages],
-        headings=[(passage.source, *passage.heading_path) for passage in passages],
-        absent=index.absent(question),
-        language=run.language,
-    )
-    if judged.verdict != "none":
-        return text, judged, _citations(run, question, judged.without_unheld(text), passages)
-    if decoded.finish_reason == "stop" and not (text and says_not_found(text)):
-        yield run.warn(
-            f"replaced an answer that the document does not support ({judged.reason}): {text}"
-            if text
-            else "the model was silent"
-        )
-        text, judged = NOT_FOUND, Judgement("none")
-        yield Replaced(text)
-    return text, judged, ()
-
-
-def _citations(run: Run, question: str, answer: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
-    """The sentences of the passages that hold the answer, best first."""
-    candidates = [Candidate(n, passage.start, passage.text) for n, passage in enumerate(passages)]
-    cited = []
-    for sentence in supporting_sentences(answer, candidates, question=question, language=run.language):
-        document = run.readings[passages[sentence.index].document].document
-        cited.append(cite(document, sentence.start, sentence.end, sentence.score))
-    return tuple(cited)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from localctx.assemble import Layout, StoredTokens
 from localctx.kv import KVContext
 from localctx.session.announce import too_much_for_the_store
-from localctx.session.cache import EXACT, Cache, run_finder
+from localctx.session.cache import EXACT, Cache
 from localctx.session.opening import timed
 from localctx.session.placing import Placed, fitted
 from localctx.session.prefill import prefill_rest
@@ -57,7 +57,8 @@ def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
     """
     run, codec = cache.run, cache.exact_codec(stream.n_tokens)
     encoding = cache.encoding(codec)
-    if cache.kept.n_leading(stream.ids, codec) < stream.n_runs:
+    is_missing = cache.kept.n_leading(stream.ids, codec) < stream.n_runs
+    if is_missing:
         if not cache.kept.can_write:
             return None
         problem = too_much_for_the_store(cache, stream.n_tokens, encoding.codec)
@@ -65,12 +66,13 @@ def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
             run.note(f"{problem} (--store-limit): each question reads all anew")
             return None
 
-    def arrange(context: KVContext) -> Layout | None:
+    def prefill(context: KVContext) -> bool:
         with timed(run.timings, "prefill_ms"):
             done = prefill_rest(cache, context, run.readings, stream, encoding, codec)
         run.n_evaluated += done.n_evaluated
-        if not done.is_complete:
-            return None
+        return done.is_complete
+
+    def arrange(context: KVContext) -> Layout:
         there = cache.kept.load(stream.ids, codec)
         absent = tuple(
             span for span, run_id in zip(stream.spans, stream.ids, strict=True) if run_id not in there
@@ -78,4 +80,5 @@ def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
         return fitted(cache, context, [StoredTokens(0, 0, tuple(stream.tokens), absent)])
 
     n_read = tuple(reading.n_tokens for reading in run.readings)
-    return Placed((), len(cache.prefix) + stream.n_tokens, n_read, arrange, run_finder(cache, [[stream]]))
+    n_tokens, missing = len(cache.prefix) + stream.n_tokens, prefill if is_missing else None
+    return Placed((), n_tokens, n_read, arrange, [[stream]], prefill=missing)

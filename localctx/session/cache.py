@@ -69,13 +69,13 @@ class KVModel(Model, Protocol):
     def kv_space(self, prefix: Sequence[int]) -> KVSpace:
         """What its stored KV depends on. Raises NotComposable."""
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1) -> KVContext:
+    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_longest: int | None = None) -> KVContext:
         """A context whose KV can be taken out and put back. Raises NotComposable."""
 
 
 @dataclass(slots=True)
 class Cache:
-    """`prefix`: tokens before every document · `limit`: the largest context, in tokens."""
+    """`limit`: the largest context, in tokens."""
 
     run: Run
     model: KVModel
@@ -193,9 +193,8 @@ class Cache:
         return all(self.kept.run(run_id) is not None for run_id in self.prefix_stream().ids)
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
-        """Cells that prefilling under a policy takes, at least a few for the prefix alone.
-
-        Raises UsageError for more than the model was trained for.
+        """Cells that prefilling under a policy takes, a few for the prefix alone at least. Raises UsageError
+        for more than the model was trained for.
         """
         if policy.kind == "exact" or n_tokens <= policy.attended_tokens:
             local = n_tokens
@@ -215,13 +214,16 @@ class Cache:
 
     # --- speed ------------------------------------------------------------------------------------
 
+    def known_rate(self, kind: RateKind = "prompt") -> float | None:
+        """What rate() says without a context; None where it needs one."""
+        return self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
+
     def rate(self, context: KVContext, kind: RateKind = "prompt") -> float:
         """Tokens a second of this model here, as measured before, else by evaluating a few.
 
         prompt: a short context is filled · stream: a document is prefilled behind its window.
         """
-        known = self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
-        if known is not None:
+        if (known := self.known_rate(kind)) is not None:
             return known
         tokens = [*self.prefix, *self.run.readings[0].stream[:PROBE_TOKENS]][: context.n_ctx - 1]
         n_evaluated = context.place(tokens[:PROBE_LEAD], ())  # the first step also touches the weights

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from localctx.errors import LocalctxError
 from localctx.session.answer import Timings
-from localctx.session.events import Event, Listener, Progress, Text
-from localctx.values import Context, FinishReason, Request
+from localctx.session.events import WAITING, Event, Listener, Progress, Text
+from localctx.values import Context, FinishReason, Piece, Request
 
-__all__ = ["Decoded", "decode_many", "decode_one"]
+__all__ = ["Decoded", "decode_many", "decode_one", "one_answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,23 @@ def decode_one(
     context: Context, request: Request, timings: Timings, started: float, listen: Listener
 ) -> Generator[Event, None, Decoded]:
     """Stream one answer; `started` (time.perf_counter) is when the question was put, for ttft_ms."""
+    pieces = context.generate(
+        [request], lambda done, total: listen(Progress("prefill", done, total, "tokens"))
+    )
+    return (yield from one_answer(pieces, timings, started))
+
+
+def one_answer(
+    pieces: Iterator[Piece | None], timings: Timings, started: float
+) -> Generator[Event, None, Decoded]:
+    """The answer that the pieces make, streamed; None among them: there is none yet."""
     begin = time.perf_counter()
     first: float | None = None
     text: list[str] = []
-    for piece in context.generate(
-        [request], lambda done, total: listen(Progress("prefill", done, total, "tokens"))
-    ):
+    for piece in pieces:
+        if piece is None:
+            yield WAITING
+            continue
         if first is None and (piece.text or piece.thinking or piece.finish_reason):
             first = time.perf_counter()
         shown = piece.text if text else piece.text.lstrip()

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from localctx.errors import LocalctxError
 from localctx.session.answer import Answer
 from localctx.values import Section, Strategy
 
 __all__ = [
+    "WAITING",
     "Event",
+    "Failed",
     "Finished",
     "Listener",
     "Notice",
@@ -102,8 +105,17 @@ class Finished:
     answer: Answer
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One of many questions cannot be answered; always its last event."""
+
+    error: LocalctxError
+
+
 Event: TypeAlias = Overview | Planned | SectionDone | Notice | Text | Replaced | Finished
 Listener: TypeAlias = Callable[[Progress], None]
+WAITING: Final[Event] = Notice("waiting")
+"""This very object: a question among others has nothing to tell until the model was at work."""
 
 
 def ignore_progress(_: Progress) -> None:

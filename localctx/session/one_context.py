@@ -40,6 +40,11 @@ class OpenContext:
             self._model = cache.model
         return self._context
 
+    def cancel(self) -> None:
+        """Stop what it is at soon; from any thread."""
+        if (context := self._context) is not None:
+            context.cancel()
+
     def close(self) -> None:
         """Free it; again is harmless."""
         self._context = self._model = None
@@ -90,7 +95,6 @@ def sharing_one_context(cache: Cache, held: Held | None = None) -> Iterator[Ques
     open_one = OpenContext() if held is None else held.context
     least_n_ctx = 0
     if held is not None:
-        held.kept.begin_question()
         least_n_ctx = largest_answer_n_ctx(cache)
     same = {part.name: getattr(cache, part.name) for part in fields(Cache)}
     shared = QuestionCache(**same, open=open_one, least_n_ctx=least_n_ctx)

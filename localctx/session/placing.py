@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from localctx.assemble import Budget, Layout, Piece, RunOf, apply, lay_out, n_sweeps_of
 from localctx.kv import KVContext, KVPart, RunLost
-from localctx.session.cache import Cache
+from localctx.session.cache import Cache, run_finder
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Progress
 from localctx.session.opening import timed
 from localctx.session.prefill import ensure_prefix
 from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
+from localctx.session.token_stream import TokenStream
 
 __all__ = ["CANCELLED", "Placed", "decode_placed", "fitted"]
 
@@ -28,17 +29,20 @@ class Placed:
 
     n_tokens: of prefix and passages, evaluated or not · n_read: tokens of each document whose KV is at hand ·
     arrange(context): what stands where; asked when the context is open, since what can be afforded depends on
-    its speed; None when it was cancelled · find_run: the runs of what is restored · refreshed: what was
-    evaluated for earlier questions · is_cancelled: the passages' KV was not prefilled to the end · n_between:
-    tokens of header lines, which a device that evaluates them at once needs room for twice.
+    its speed · streams[d]: document d's streams that its restored tokens come from, the preferred one first ·
+    refreshed: what was evaluated for earlier questions · prefill(context): has the KV that is missing made
+    first, in a context that holds nothing else; False when it was cancelled; None: all is there ·
+    is_cancelled: the passages' KV was not prefilled to the end · n_between: tokens of header lines, which a
+    device that evaluates them at once needs room for twice.
     """
 
     passages: tuple[Passage, ...]
     n_tokens: int
     n_read: tuple[int, ...]
-    arrange: Callable[[KVContext], Layout | None]
-    find_run: RunOf
+    arrange: Callable[[KVContext], Layout]
+    streams: Sequence[Sequence[TokenStream]]
     refreshed: Refreshed | None = None
+    prefill: Callable[[KVContext], bool] | None = None
     is_cancelled: bool = False
     n_between: int = 0
 
@@ -64,6 +68,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
             run.n_evaluated += ensure_prefix(cache, context)
         if not cache.has_prefix:
             return CANCELLED
+        if placed.prefill is not None and not placed.prefill(context):
+            return CANCELLED
         layout = _filled(cache, context, placed)
         if layout is None:
             return CANCELLED
@@ -85,12 +91,11 @@ def _filled(cache: Cache, context: KVContext, placed: Placed) -> Layout | None:
     while True:
         with timed(cache.run.timings, "assemble_ms"):
             layout = placed.arrange(context)
-            if layout is None:
-                return None
             n_sweeps = n_sweeps_of(context, layout)
             fresh = placed.refreshed.restore(layout, n_sweeps) if placed.refreshed is not None else []
         try:
-            return layout if _fill(cache, context, layout, placed.find_run, fresh) else None
+            find_run = run_finder(cache, placed.streams)
+            return layout if _fill(cache, context, layout, find_run, fresh) else None
         except RunLost:
             cache.kept.wait()
 

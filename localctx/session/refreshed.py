@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Protocol
 
-from localctx._native import State, compose
+from localctx._native import Rope, State, compose
 from localctx.assemble import Layout, Stretch
-from localctx.kv import KVContext, KVPart
+from localctx.kv import KVPart
 from localctx.session.cache import Cache, run_at
 from localctx.session.prefill import identity_of
 from localctx.session.token_stream import TokenStream
 from localctx.store import KVStore, StoreUnusable, TokenChain
 
-__all__ = ["KIND", "Refreshed"]
+__all__ = ["KIND", "Holding", "Refreshed"]
 
 KIND = "refreshed-1"
 """Raise the number when what is kept under it means something else: ids do not know the form of the bytes."""
@@ -43,6 +44,17 @@ class _Span:
     @property
     def n_tokens(self) -> int:
         return self.end - self.first
+
+
+class Holding(Protocol):
+    """What holds a prompt's KV: a context, or one sequence of a batch."""
+
+    @property
+    def rope_table(self) -> Rope:
+        """The rotation of its keys."""
+
+    def export(self, first: int, end: int) -> State:
+        """The KV at positions [first, end)."""
 
 
 @dataclass(slots=True)
@@ -83,8 +95,8 @@ class Refreshed:
         there = [span for span in spans if span not in self._absent]
         return [KVPart(states[span.key], 0, span.n_tokens, span.first) for span in there]
 
-    def keep(self, context: KVContext) -> None:
-        """Keep what restore() lacked, from the context that the layout was put into.
+    def keep(self, context: Holding) -> None:
+        """Keep what restore() lacked, from where the layout was put.
 
         Everything goes into one file, beside the document. Nothing is kept where the store cannot be written
         or has no room without removing documents.
@@ -97,7 +109,7 @@ class Refreshed:
         except StoreUnusable as error:
             self.cache.run.note(f"{error.message}; what was evaluated for this question is not kept")
 
-    def _write(self, store: KVStore, context: KVContext) -> None:
+    def _write(self, store: KVStore, context: Holding) -> None:
         owner, most_bytes = self._owner(store), round(store.limit_bytes * SHARE_OF_STORE)
         spans = self._first_absent(min(MOST_BYTES, most_bytes))
         n_bytes = sum(map(self._size, spans))
@@ -162,7 +174,7 @@ def _end_of_first(layout: Layout) -> int:
     return end
 
 
-def _bytes_of(context: KVContext, span: _Span) -> bytes:
+def _bytes_of(context: Holding, span: _Span) -> bytes:
     """The span's KV as it stands, rows by position."""
     state = context.export(span.first, span.end)
     rows = [(state, 0, state.n_tokens)]

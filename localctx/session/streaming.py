@@ -14,7 +14,7 @@ from localctx.errors import NotComposable
 from localctx.index import LexicalIndex
 from localctx.kv import KVContext
 from localctx.selection import header_line
-from localctx.session.cache import Cache, run_finder
+from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
 from localctx.session.landmarks import landmarks_of
@@ -86,10 +86,16 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         refresh = _refresh(cache, context, groups, question) + _absent(cache, supplied, passages)
         return fitted(cache, context, [piece for group in groups for piece in _pieces(cache, group, refresh)])
 
-    finder, refreshed = run_finder(cache, supplied.streams), Refreshed(cache, supplied.streams)
-    n_between = sum(len(group.header) for group in groups)
-    was_cancelled = not supplied.is_complete
-    return Placed(passages, n_tokens, supplied.n_read(), arrange, finder, refreshed, was_cancelled, n_between)
+    return Placed(
+        passages,
+        n_tokens,
+        supplied.n_read(),
+        arrange,
+        supplied.streams,
+        Refreshed(cache, supplied.streams),
+        is_cancelled=not supplied.is_complete,
+        n_between=sum(len(group.header) for group in groups),
+    )
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:

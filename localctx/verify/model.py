@@ -14,5 +14,7 @@ __all__ = ["GateModel"]
 class GateModel(KVModel, Protocol):
     """A KVModel whose contexts hand out logits."""
 
-    def open_kv_context(self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0) -> ScoringContext:
+    def open_kv_context(
+        self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
+    ) -> ScoringContext:
         """A context of n_ctx cells that can hand out n_outputs rows of logits at a time."""

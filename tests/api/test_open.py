@@ -51,6 +51,22 @@ def test_ask_streams_the_same_text(path: Path) -> None:
     assert "".join(pieces).strip() == "The vault code is 7734."
 
 
+def test_many_questions_are_numbered_and_one_may_fail(path: Path) -> None:
+    with echo(path) as document:
+        outcomes = dict(document.ask_many(["What is the vault code?", " ", "Which code?"], n_parallel=2))
+    assert sorted(outcomes) == [0, 1, 2]
+    assert isinstance(outcomes[1], UsageError)
+    texts = [outcomes[number].text for number in (0, 2)]  # type: ignore[union-attr]  # they are answers
+    assert texts == ["The vault code is 7734."] * 2
+
+
+def test_closing_ends_questions_that_nobody_reads(path: Path) -> None:
+    with echo(path) as document:
+        outcomes = document.ask_many(["What is the vault code?"] * 3, n_parallel=1)
+        next(outcomes)
+    assert list(outcomes) == []
+
+
 def test_summarize_gives_points(path: Path) -> None:
     with echo(path) as document:
         answer = document.summarize(length="short", focus="code")

@@ -23,7 +23,7 @@ ORDER = [
     "forecast",
     "registry",
 ]
-LEAVES = {"api", "bench", "cli", "doctor", "eval", "from_settings", "serve", "verify"}
+LEAVES = {"api", "batch", "bench", "cli", "doctor", "eval", "from_settings", "serve", "verify"}
 SHARED = {
     "",
     "_native",

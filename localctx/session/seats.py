@@ -1,0 +1,182 @@
+"""Where questions among others are decoded: one context, whose places they take by turns as they come.
+
+As many places as were asked for, or as memory holds; every question has its own tokens there, but for what it
+shares with others. Knows no strategy.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from localctx.errors import LocalctxError, ModelError, NotComposable, OutOfMemory
+from localctx.kv import Batch, BatchingContext, KVPart, Shared
+from localctx.session.cache import KVModel, why_no_cache
+from localctx.session.events import WAITING, Event
+from localctx.session.one_context import OpenContext
+from localctx.session.opening import timed
+from localctx.session.run import Run
+from localctx.session.strategy import round_n_ctx
+from localctx.values import Context, Model, Piece, Request
+
+__all__ = ["Need", "Seats", "Taker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Tokens of a request and its answer: those that all questions on the same share, and its own."""
+
+    n_shared: int
+    n_own: int
+
+    @property
+    def n_tokens(self) -> int:
+        return self.n_shared + self.n_own
+
+
+class Taker(Protocol):
+    """Whoever waits for the pieces of an answer."""
+
+    @property
+    def pieces(self) -> deque[Piece]:
+        """Those that were not told yet."""
+
+
+@dataclass(slots=True)
+class Seats:
+    """`n_wanted`: places asked for · preparing: the context in which missing KV is made, closed before theirs
+    is opened, so that one of the two at a time is new.
+    """
+
+    model: Model
+    n_wanted: int
+    preparing: OpenContext
+    is_stopped: bool = False
+    context: Context | None = None
+    batch: Batch | None = None
+    _takes_kv: bool = False
+    _is_refused: bool = False
+    _taken: dict[int, Taker] = field(default_factory=dict)
+
+    @property
+    def n_places(self) -> int:
+        """Questions that are decoded side by side."""
+        return self.n_wanted if self.batch is None else self.batch.n_seq
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether one more question should be made ready."""
+        return self.batch is None or self.batch.is_hungry
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that were made ready and have no place yet."""
+        return 0 if self.batch is None else self.batch.n_waiting
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the model has something to do."""
+        return self.batch is not None and not self.batch.is_idle
+
+    def step(self) -> list[Taker]:
+        """Evaluate one batch; those who got pieces. Raises ModelError."""
+        found: dict[int, Taker] = {}
+        if self.batch is None:
+            return []
+        for piece in self.batch.step():
+            seat = self._taken.get(piece.request)
+            if seat is not None:
+                seat.pieces.append(piece)
+                found[piece.request] = seat
+        self.is_stopped = self.is_stopped or self.batch.is_stopped
+        return list(found.values())
+
+    def stop(self) -> None:
+        """End all answers soon; from any thread."""
+        self.is_stopped = True
+        if (batch := self.batch) is not None:
+            batch.stop()
+        self.preparing.cancel()
+
+    def take(self, seat: Taker, request: Request, parts: Sequence[KVPart], shared: Shared | None) -> int:
+        """The request waits for a place; its number."""
+        if self.batch is None:
+            raise LocalctxError("no context is open")
+        number = self.batch.submit(request, parts, shared)
+        self._taken[number] = seat
+        return number
+
+    def leave(self, number: int) -> None:
+        """The request needs its place no more."""
+        if self._taken.pop(number, None) is not None and self.batch is not None:
+            self.batch.cancel(number)
+
+    def open_for(self, run: Run, need: Need, *, with_kv: bool) -> Iterator[Event]:
+        """Have a context open that serves the request; a smaller one is given up when nothing runs in it.
+
+        Raises NotComposable, OutOfMemory for a single request, ModelError.
+        """
+        while not self._serves(need, with_kv=with_kv):
+            if self.is_busy:
+                yield WAITING
+                continue
+            self.close()
+            self.preparing.close()
+            with timed(run.timings, "load_ms"):
+                self._open(run, need, with_kv=with_kv)
+            yield from run.unheard()
+
+    def close(self) -> None:
+        """Free the context; again is harmless."""
+        if self.batch is not None:
+            self.batch.close()
+        if self.context is not None:
+            self.context.close()
+        self.batch = self.context = None
+        self._taken.clear()
+
+    def _serves(self, need: Need, *, with_kv: bool) -> bool:
+        return (
+            self.batch is not None and need.n_tokens <= self.batch.n_ctx and (self._takes_kv or not with_kv)
+        )
+
+    def _open(self, run: Run, need: Need, *, with_kv: bool) -> None:
+        """As many places as there is memory for."""
+        n_seq, reason = self.n_wanted, ""
+        while True:
+            try:
+                context = self._context(run, need, n_seq, with_kv=with_kv)
+                break
+            except (OutOfMemory, ModelError) as error:
+                if n_seq == 1 or isinstance(error, NotComposable):
+                    raise
+                n_seq, reason = n_seq // 2, error.message
+        if reason:
+            run.note(f"{n_seq} questions side by side, not {self.n_wanted}: {reason}")
+        run.warnings.extend(context.notices)
+        self.context = context
+        if not isinstance(context, BatchingContext):
+            raise LocalctxError(f"{self.model.info.name} answers one question at a time")
+        self.batch = context.open_batch()
+
+    def _context(self, run: Run, need: Need, n_seq: int, *, with_kv: bool) -> Context:
+        n_ctx = round_n_ctx(need.n_shared + n_seq * need.n_own)
+        n_longest = min(round_n_ctx(need.n_tokens), max(run.limit, need.n_tokens))
+        model, self._takes_kv = self.model, False
+        if (
+            isinstance(model, KVModel)
+            and why_no_cache(model) is None
+            and not (self._is_refused and not with_kv)
+        ):
+            try:
+                context = model.open_kv_context(n_ctx, n_seq, n_longest=n_longest)
+            except NotComposable:
+                self._is_refused = True
+                if with_kv:
+                    raise
+            else:
+                self._takes_kv = True
+                return context
+        return model.open_context(n_ctx, n_seq, n_longest=n_longest)
