@@ -4,6 +4,8 @@
 PYTHON      ?= python3
 PREFIX      ?= .venv
 GPU         ?=
+CPU         ?=
+MODEL       ?=
 LITE        ?=
 CMAKE_ARGS  ?=
 WHEEL_DIR   ?=
@@ -22,7 +24,7 @@ PIP     := $(BIN)/python -m pip
 CMAKE   := $(or $(shell command -v cmake 2>/dev/null),$(BIN)/cmake)
 DEMO    := docs/samples/state-of-the-union.pdf
 SOURCES := pyproject.toml $(shell find localctx cli models native -type f -not -name '*.pyc' 2>/dev/null)
-LLAMA   := native/llama_wheel.py install $(if $(GPU),--gpu $(GPU)) $(if $(WHEEL_DIR),--wheel-dir "$(WHEEL_DIR)") \
+LLAMA   := native/llama_wheel.py install $(if $(GPU),--gpu $(GPU)) $(if $(CPU),--cpu $(CPU)) $(if $(WHEEL_DIR),--wheel-dir "$(WHEEL_DIR)") \
            $(if $(LLAMA_WHEEL),--wheel "$(LLAMA_WHEEL)")
 
 AS_WHEEL := $(abspath $(PREFIX))/.localctx-wheel
@@ -42,9 +44,11 @@ make clean         remove build outputs and caches; .venv, models and wheels sta
 PYTHON=python3     the Python to use, 3.11 or newer
 PREFIX=.venv       the virtual environment to install into; made when it is not there
 GPU=cpu            llama.cpp's backend, from the table below; not given: what is installed is kept
+CPU=all            CPU code for every generation of processors, chosen at run time; takes three times as long to build
 CMAKE_ARGS=        more CMake arguments for llama.cpp; they win over those of the table
 WHEEL_DIR=         folder of built llama.cpp wheels, default localctx/wheels in the user's cache folder
 LLAMA_WHEEL=       a ready-made llama-cpp-python wheel to use instead of building one
+MODEL=FILE         take the embedded model from this file instead of fetching it; MODEL=off: no models now
 LITE=1             leave out the embedder (46 MB): passages are then found by words alone
 PYTEST_ARGS=       more arguments for pytest, for example -m "not slow"
 pip's own variables (PIP_INDEX_URL, PIP_NO_INDEX, PIP_FIND_LINKS, ...) are honoured: docs/install.md
@@ -64,7 +68,8 @@ check:
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "localctx needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=python3.11" >&2; \
 	    exit 1; }; \
-	  $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing venv"; \
+	  $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	    || missing="$$missing venv"; \
 	  $(PYTHON) -c 'import os, sysconfig as s, sys; sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))' \
 	    || missing="$$missing Python.h"; \
 	fi; \
@@ -96,9 +101,16 @@ install: check $(BIN)/python
 	@$(MAKE) --no-print-directory model
 	@echo "installed: $(BIN)/localctx --help"
 
+# A file that is not the published one is found out by its hash, which pull checks.
 model:
+ifeq ($(MODEL),off)
+	@echo "no models were fetched; later: localctx models pull smollm2-135m"
+else
+	@$(if $(MODEL),folder="$$($(BIN)/python -c 'from localctx.registry import models_dir; print(models_dir())')" && \
+	  mkdir -p "$$folder" && cp "$(MODEL)" "$$folder/smollm2-135m.gguf",:)
 	@$(BIN)/localctx models pull smollm2-135m
 	@$(if $(LITE),:,$(BIN)/localctx models pull all-minilm-l6-v2)
+endif
 
 demo:
 	@$(MAKE) --no-print-directory install LITE=1

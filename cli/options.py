@@ -20,6 +20,7 @@ import typer
 from localctx.errors import Interrupted, NotYetAvailable, UsageError
 
 from .attention_options import AttentionOptions
+from .device_options import DeviceOptions
 
 __all__ = [
     "ConfigOptions",
@@ -108,7 +109,7 @@ class ReadOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(AttentionOptions, ReadOptions):
+class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
     store_limit: StoreLimit = None
@@ -118,10 +119,6 @@ class RunOptions(AttentionOptions, ReadOptions):
     ] = None
     ctx: Annotated[
         int | None, _option("--ctx", "-c", "--ctx-size", help="Context size in tokens (default: as needed).")
-    ] = None
-    gpu_layers: Annotated[
-        Text,
-        _option("--gpu-layers", "-ngl", "--n-gpu-layers", metavar="N|auto|all", help="Layers on the GPU."),
     ] = None
     threads: Annotated[int | None, _option("--threads", "-t", help="CPU threads.")] = None
     strategy: Annotated[
@@ -170,15 +167,20 @@ class RunOptions(AttentionOptions, ReadOptions):
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
     def flags(self) -> dict[str, object]:
-        """As settings; --kv, --lora and --override-kv may come several times, -ctk, -ctv are keys of --kv."""
+        """The given options as settings; --kv, --lora, --override-kv and --override-tensor may come several
+        times, -ctk and -ctv are two of the keys of --kv.
+        """
         given = super().flags()
         types = {"type_k": given.pop("cache_type_k"), "type_v": given.pop("cache_type_v")}
         kv = [*(self.kv or ()), *(f"{key}={value}" for key, value in types.items() if value is not None)]
         if "" in (self.override_kv or ()):
             raise UsageError("--override-kv '' is not understood", "--override-kv KEY=TYPE:VALUE")
+        if "" in (self.override_tensor or ()):
+            raise UsageError("--override-tensor '' is not understood", "--override-tensor RE=DEV")
         if "" in (self.lora or ()):
             raise UsageError("--lora names no file", "--lora FILE or --lora FILE:SCALE")
         several = {"kv": kv, "lora": self.lora, "override_kv": self.override_kv}
+        several["override_tensor"] = self.override_tensor
         return {**given, **{name: ",".join(items) if items else None for name, items in several.items()}}
 
 
@@ -197,15 +199,6 @@ class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
 
     backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
-    split_mode: Annotated[Text, _option("--split-mode", "-sm", metavar="none|layer|tensor", help=_LATER)] = (
-        None
-    )
-    n_cpu_moe: Annotated[Text, _option("--n-cpu-moe", metavar="N", help=_LATER)] = None
-    override_tensor: Annotated[Text, _option("--override-tensor", "-ot", metavar="RE=DEV", help=_LATER)] = (
-        None
-    )
-    tensor_split: Annotated[Text, _option("--tensor-split", "-ts", metavar="A,B", help=_LATER)] = None
-    main_gpu: Annotated[Text, _option("--main-gpu", "-mg", metavar="I", help=_LATER)] = None
     schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:

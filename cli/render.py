@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from localctx.doctor import Finding
     from localctx.registry import ListedModel
     from localctx.session.answer import Answer
+    from localctx.values import ModelInfo
 
-__all__ = ["Reporter", "print_facts", "print_finding", "print_model"]
+__all__ = ["Reporter", "device_line", "print_facts", "print_finding", "print_model"]
 
 OUTLINE_LINES = 12
 LONG_TOKENS = 100_000
@@ -223,6 +224,8 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
             f"  model {answer.model.name}: n_ctx {answer.n_ctx:,} of {answer.model.n_ctx_train:,} trained; "
             f"rope {rope.type}, scaling {rope.scaling}, base {rope.freq_base:g}, scale {rope.freq_scale:g}"
         )
+        if answer.model.devices:
+            lines.append(device_line(answer.model))
         if answer.requested:
             asked = (f"{name.replace('_', '-')} {value}" for name, value in answer.requested.items())
             lines.append(f"  asked for: {', '.join(asked)}")
@@ -232,6 +235,16 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
             f"{times.decode_tokens_per_s:.1f} tokens/s"
         )
     return lines
+
+
+def device_line(model: ModelInfo) -> str:
+    """What lies on which device."""
+    shares = (
+        f"{share.name} {share.layers} layers, weights {format_bytes(share.weights_bytes)},"
+        f" KV {format_bytes(share.kv_bytes)}"
+        for share in model.devices
+    )
+    return f"  devices: {'; '.join(shares)}"
 
 
 def print_finding(finding: Finding) -> None:

@@ -60,13 +60,20 @@ def choose_model(flags: Mapping[str, object], config: str | None = None) -> tupl
 
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
     """The chosen model under the run's settings: tokenizer now, weights with the first context."""
-    from localctx.engine import EngineOptions, RopeOptions, open_model
+    from localctx.engine import DeviceOptions, EngineOptions, RopeOptions, open_model
     from localctx.registry import resolve_adapters
 
     manifest = chosen.manifest
     options = EngineOptions(
         name=chosen.name,
         gpu_layers=settings.gpu_layers,
+        devices=DeviceOptions(
+            split_mode=settings.split_mode,
+            tensor_split=settings.tensor_shares,
+            main_gpu=settings.main_gpu,
+            n_cpu_moe=settings.n_cpu_moe or 0,
+            override_tensor=(settings.override_tensor,) if settings.override_tensor else (),
+        ),
         n_threads=settings.threads,
         type_k=settings.cache.type_k,
         type_v=settings.cache.type_v,

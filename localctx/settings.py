@@ -48,7 +48,9 @@ class Settings:
     """Every setting of a run that uses a model. None means: decided when the run starts.
 
     ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
-    "auto" or "all") · temp 0 is greedy · max_tokens: length limit of one answer, in tokens ·
+    "auto" or "all") · split_mode: none, layer or tensor · tensor_split: what each GPU gets, as 3,1 ·
+    main_gpu: number of the one GPU · n_cpu_moe: layers whose experts stay in memory · override_tensor:
+    tensors and where they go, RE=DEV,... · temp 0 is greedy · max_tokens: longest answer, in tokens ·
     store: folder of the store and of converted documents, or "off" · store_limit: what its KV may take, as
     "50G" (default: the smaller of 20 GB and a tenth of the free disk) · latency: target for the first token
     of an answer, in seconds · kv: cache settings as KEY=VALUE,... (KVSettings) · lora: LoRA adapters as
@@ -63,6 +65,11 @@ class Settings:
     ctx: int | None = None
     threads: int | None = None
     gpu_layers: str = "auto"
+    split_mode: str | None = None
+    tensor_split: str | None = None
+    main_gpu: int | None = None
+    n_cpu_moe: int | None = None
+    override_tensor: str = ""
     strategy: str = "auto"
     temp: float = 0.0
     top_p: float = 0.95
@@ -115,6 +122,16 @@ class Settings:
         return tuple(OVERRIDE_EDGE.split(self.override_kv)) if self.override_kv else ()
 
     @property
+    def tensor_shares(self) -> tuple[float, ...]:
+        """What each GPU gets, in proportion; empty leaves it to the free memory."""
+        try:
+            return tuple(map(float, self.tensor_split.split(","))) if self.tensor_split is not None else ()
+        except ValueError:
+            raise UsageError(
+                f"tensor_split = {self.tensor_split!r} is not understood", "numbers with commas, as 3,1"
+            ) from None
+
+    @property
     def requested(self) -> dict[str, object]:
         """What of the context's length and rotation was asked for."""
         names = ("ctx", *(name for name in type(self).__slots__ if name.startswith(("rope_", "yarn_"))))
@@ -142,6 +159,8 @@ def _check_ranges(settings: Settings) -> None:
         "top_k": (0, 1 << 30),
         "min_p": (0, 1),
         "max_tokens": (1, 1 << 24),
+        "main_gpu": (0, 255),
+        "n_cpu_moe": (0, 1 << 16),
         "latency": (0, 86_400),
         "parallel": (1, 100),
     }
@@ -159,6 +178,7 @@ def _check_ranges(settings: Settings) -> None:
         raise UsageError(
             f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'
         )
+    _ = settings.tensor_shares
     if settings.flash_attn not in ("auto", "on", "off"):
         raise UsageError(f"flash_attn = {settings.flash_attn!r} is not understood", '"auto", "on" or "off"')
     if settings.cache.streams and settings.strategy not in ("auto", "stream"):
@@ -198,7 +218,7 @@ def load_settings(
             if name not in known:
                 raise UsageError(f"unknown setting {name!r} in {origin}{nearest(name, known)}")
             typed = _typed(name, value, origin)
-            joins = name in ("kv", "override_kv") and merged.get(name)
+            joins = name in ("kv", "override_kv", "override_tensor") and merged.get(name)
             merged[name] = f"{merged[name]},{typed}" if joins else typed
     settings = replace(Settings(), **merged)
     return replace(settings, strategy="stream") if settings.cache.streams else settings

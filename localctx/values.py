@@ -16,6 +16,7 @@ __all__ = [
     "CancelToken",
     "Context",
     "CutReason",
+    "DeviceShare",
     "FinishReason",
     "Message",
     "Model",
@@ -122,8 +123,22 @@ class RopeInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceShare:
+    """What one device holds of a model and of its last context: layers, and bytes as llama.cpp reports them,
+    to 0.01 MiB.
+    """
+
+    name: str
+    layers: int
+    weights_bytes: int
+    kv_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model before its weights are loaded. Sizes in bytes, per token where named so."""
+    """What is known of a model before its weights are loaded. Sizes in bytes, per token where named so.
+    `devices` is empty until they are.
+    """
 
     name: str
     path: str
@@ -137,6 +152,7 @@ class ModelInfo:
     rope: RopeInfo
     description: str = ""
     notices: tuple[str, ...] = ()
+    devices: tuple[DeviceShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

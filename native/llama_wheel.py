@@ -45,6 +45,10 @@ NEEDS = {
     "vulkan": "Vulkan headers, loader and glslc",
     "metal": "macOS with Xcode's tools",
 }
+# CPU=all: a CPU backend for each generation of x86-64 (or Arm), chosen when the library is loaded. The one
+# with AMX stays out of the wheel: it is chosen by what the CPU advertises, and virtual machines may mask it.
+VARIANTS = "-DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DCMAKE_INSTALL_BINDIR=llama_cpp/lib"
+WITHOUT_AMX = "**/libggml-cpu-sapphirerapids*"
 # GGML_NATIVE=OFF turns SSE 4.2, AVX, AVX2, BMI2, FMA and F16C on; an x86-64 CPU without AVX2 needs them off.
 WITHOUT_AVX2 = "-DGGML_AVX=OFF -DGGML_AVX2=OFF -DGGML_BMI2=OFF -DGGML_FMA=OFF -DGGML_F16C=OFF"
 PROGRESS_S = 15.0
@@ -61,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="llama_wheel.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("command", choices=["install", "build", "path", "table"])
     parser.add_argument("--gpu", default="", help="backend; without it an installed one is kept, else cpu")
+    parser.add_argument("--cpu", default="", help="all: CPU code for every generation, chosen at run time")
     parser.add_argument("--wheel-dir", type=Path, help="folder of the built wheels")
     parser.add_argument(
         "--wheel", type=Path, help="take this ready-made wheel for the backend instead of building"
@@ -69,16 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = (options.wheel_dir or default_wheel_dir()).expanduser().resolve()
     try:
+        args = cmake_args(options.gpu, options.cpu)
         if options.command == "table":
             say(table())
         elif options.command == "path":
-            say(str(folder / key(cmake_args(options.gpu))))
+            say(str(folder / key(args)))
         elif options.command == "build":
-            say(str(obtain(folder, cmake_args(options.gpu), options.wheel)))
-        elif not options.gpu and not options.wheel and installed_origin() is not None:
-            say(f"{NAME} {VERSION} is installed; GPU=… builds it for another backend")
+            say(str(obtain(folder, args, options.wheel)))
+        elif not options.gpu and not options.cpu and not options.wheel and installed_origin() is not None:
+            say(f"{NAME} {VERSION} is installed; GPU=… or CPU=all builds it otherwise")
         else:
-            install(obtain(folder, cmake_args(options.gpu), options.wheel))
+            install(obtain(folder, args, options.wheel))
     except (BuildError, OSError) as error:
         sys.stderr.write(f"llama_wheel.py: {error}\n")
         return 1
@@ -97,7 +103,8 @@ def table() -> str:
     """The table GPU → CMAKE_ARGS."""
     rows = [("GPU", "needs", "CMAKE_ARGS"), *((name, NEEDS[name], args) for name, args in CMAKE_ARGS.items())]
     width = max(len(needs) for _, needs, _ in rows)
-    return "\n".join(f"  {name:7} {needs:{width}}  {args}" for name, needs, args in rows)
+    lines = [f"  {name:7} {needs:{width}}  {args}" for name, needs, args in rows]
+    return "\n".join([*lines, f"  CPU=all adds {VARIANTS}"])
 
 
 def default_wheel_dir() -> Path:
@@ -105,12 +112,16 @@ def default_wheel_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "localctx" / "wheels"
 
 
-def cmake_args(gpu: str) -> str:
+def cmake_args(gpu: str, cpu: str = "") -> str:
     """The backend's arguments, then those of the environment's CMAKE_ARGS, which therefore win."""
+    if cpu not in ("", "all"):
+        raise BuildError(f"CPU={cpu} is not known; all, or leave it out")
     if (gpu or "cpu") not in CMAKE_ARGS:
         raise BuildError(f"GPU={gpu} is not known; one of {', '.join(CMAKE_ARGS)}")
     parts = [CMAKE_ARGS[gpu or "cpu"]]
-    if lacks_avx2():
+    if cpu == "all":
+        parts.append(VARIANTS)
+    elif lacks_avx2():
         parts.append(WITHOUT_AVX2)
     parts += os.environ.get("CMAKE_ARGS", "").split()
     return " ".join(parts)
@@ -166,6 +177,8 @@ def build(scratch: Path, args: str, log: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--no-cache-dir", "--no-deps", "--verbose"]
     command += ["--disable-pip-version-check", "--no-binary", NAME, "--wheel-dir", str(scratch)]
     environment = {**os.environ, "CMAKE_ARGS": args, "CMAKE_BUILD_PARALLEL_LEVEL": jobs}
+    if "-DGGML_CPU_ALL_VARIANTS=ON" in args:
+        environment["SKBUILD_WHEEL_EXCLUDE"] = WITHOUT_AMX
     started = time.monotonic()
     with log.open("w", encoding="utf-8", errors="replace") as out:
         process = subprocess.Popen(
@@ -185,6 +198,8 @@ def build(scratch: Path, args: str, log: Path) -> None:
             raise
         finally:
             status = process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
     if status:
         tail = "\n".join(log.read_text("utf-8").splitlines()[-12:])
         raise BuildError(f"building {NAME} failed ({status}); the end of {log}:\n{tail}")

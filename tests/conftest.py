@@ -43,6 +43,12 @@ def tiny_qwen3_path(tiny_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_moe_path(tiny_folder: Path) -> Path:
+    """Llama with four experts in each of its three layers."""
+    return write_tiny_gguf(tiny_folder / "tiny-moe.gguf", bpe_vocabulary(), n_layer=3, n_expert=4)
+
+
+@pytest.fixture(scope="session")
 def tiny_gemma_template_path(tiny_folder: Path) -> Path:
     """A template that refuses the system role and writes its own BOS, while the vocabulary adds one too."""
     return write_tiny_gguf(tiny_folder / "tiny-gemma.gguf", bpe_vocabulary(bos="<s>"), template=GEMMA_LIKE)

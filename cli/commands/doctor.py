@@ -17,14 +17,15 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(model: ModelOptions, output: JsonOptions) -> None:
-    """Examine the installation: builds, devices, memory, folders, and one token in a child process."""
+    """Examine the installation: builds, devices, memory, disk, folders, and a token from each device."""
     from localctx.doctor import examine
     from localctx.from_settings import settings_for
 
     from ..render import print_finding
     from ..terminal import print_json
 
-    report = examine(settings_for(model.flags(), model.config).model)
+    settings = settings_for(model.flags(), model.config)
+    report = examine(settings.model, store=settings.store_root)
     if output.json:
         findings = [asdict(finding) for finding in report.findings]
         print_json({"schema": "localctx.doctor/1", "status": report.status, "findings": findings})

@@ -82,15 +82,16 @@ def _index(job: Job) -> None:
     if done is not None and job.output.json:
         print_json(done.to_json(ready.opened.warnings))
     elif done is not None:
-        _print(done)
+        _print(done, verbose=job.output.verbose)
     was_cancelled = done is None or done.was_cancelled
     tell_shortcomings(ready.opened, was_cancelled=was_cancelled, is_told=job.output.json and done is not None)
 
 
-def _print(done: Indexed) -> None:
-    """A line a document."""
+def _print(done: Indexed, *, verbose: bool) -> None:
+    """A line a document, and with -v what lies on which device."""
     from localctx.byte_sizes import format_bytes
 
+    from ..render import device_line
     from ..terminal import print_line
 
     for row in done.documents:
@@ -100,6 +101,8 @@ def _print(done: Indexed) -> None:
             f"({row.tokens_stored_before:,} before, {row.tokens_evaluated:,} evaluated{rate}), "
             f"{format_bytes(row.size_bytes)} as {row.codec}, policy {row.policy}"
         )
+    if verbose and done.model.devices:
+        print_line(device_line(done.model))
 
 
 def _detach(job: Job) -> None:

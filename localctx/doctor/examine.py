@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from localctx.doctor.disk import check_disk
 from localctx.doctor.machine import check_cpu, check_folders, check_memory, check_platform
 from localctx.doctor.models import check_embedded_model, check_embedder
 from localctx.doctor.report import Finding, Report
@@ -19,13 +20,15 @@ __all__ = ["examine"]
 def examine(
     model: str = DEFAULT_MODEL,
     folder: Path | None = None,
+    store: Path | None = None,
     trial_module: str = TRIAL_MODULE,
     timeout_s: float = 120.0,
 ) -> Report:
-    """Look at Python, CPU, memory, folders, the models that ship, and llama.cpp by generating one token.
+    """Look at Python, CPU, memory, folders, the disk, the models that ship, and try llama.cpp on each device.
 
-    `model`: what --model says · `folder`: stands in for the models folder · `trial_module`: the module that a
-    child process runs, given the model's path · `timeout_s`: how long that child may take. Raises nothing.
+    `model`: what --model says · `folder`: stands in for the models folder · `store`: the store's folder, None
+    for none · `trial_module`: the module that a child process runs, given the model's path · `timeout_s`: how
+    long that child may take. Raises nothing.
     """
     folder = models_dir() if folder is None else folder
 
@@ -42,6 +45,7 @@ def examine(
         ("cpu", check_cpu),
         ("memory", check_memory),
         ("folders", lambda: check_folders(folder)),
+        ("store disk", lambda: check_disk(store)),
         ("model", lambda: check_embedded_model(DEFAULT_MODEL, folder)),
         ("embedder", lambda: check_embedder(DEFAULT_EMBEDDER, folder)),
         ("llama.cpp", check_package),

@@ -23,6 +23,7 @@ __all__ = ["check_cpu", "check_folders", "check_memory", "check_platform"]
 
 _ENOUGH_RAM_BYTES = 1 << 30
 _ENOUGH_DISK_BYTES = 1 << 30
+_DISPATCH = "make install CPU=all builds llama.cpp for AVX-512 too"
 _OLDEST_PYTHON = (3, 11)
 
 
@@ -44,12 +45,15 @@ def check_cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> Iterator[Finding]:
         yield Finding("cpu", "ok", detail)
         return
     present = [name for name in ("avx2", "fma", "f16c", "avx512f", "amx_tile") if name in flags]
-    detail += f"; has {', '.join(present) or 'no AVX2'}"
+    level = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "less than AVX2"
+    detail += f"; {level}, has {', '.join(present) or 'none of what matters'}"
     if "avx2" not in flags:
         yield Finding("cpu", "warn", detail, "llama.cpp has to be built without AVX2: make install GPU=cpu")
     elif "amx_tile" in flags:
         note = "virtual machines may mask AMX, so llama.cpp is not to be built with GGML_NATIVE=ON"
-        yield Finding("cpu", "ok", f"{detail}. {note}")
+        yield Finding("cpu", "ok", f"{detail}. {note}; {_DISPATCH}")
+    elif "avx512f" in flags:
+        yield Finding("cpu", "ok", f"{detail}. {_DISPATCH}")
     else:
         yield Finding("cpu", "ok", detail)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 __all__ = ["Finding", "Report", "Status"]
@@ -12,12 +13,15 @@ Status: TypeAlias = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: what was seen, and what to do unless it is ok."""
+    """One thing looked at: what was seen, what to do unless it is ok, and what was measured, units in the
+    names.
+    """
 
     name: str
     status: Status
     detail: str
     suggestion: str = ""
+    measured: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

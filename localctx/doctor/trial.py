@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localctx.byte_sizes import format_bytes
 from localctx.doctor.report import Finding
 from localctx.document.isolate import child_environment
 
@@ -38,31 +40,59 @@ def check_package() -> Iterator[Finding]:
 
 def check_engine(path: Path, module: str, timeout_s: float) -> Iterator[Finding]:
     """One token from the model in a child process: how the library was built, what it sees, that it works.
+    Where there are GPUs, one from each of them and from the CPU too, in a child of its own.
 
-    The child prints JSON objects, a line each; together they say how it was built, then what came of it.
+    A child prints JSON objects, a line each; together they say how it was built, then what came of it.
     """
-    command = [sys.executable, "-P", "-m", module, str(path)]  # -P: nothing is imported from this folder
+    said, finding = _try(path, module, timeout_s)
+    if "system_info" in said:
+        yield _gpu(said)
+    yield finding
+    gpus = [str(name) for name in said.get("gpu_names", [])]
+    for argument, name in (
+        [*zip(map(str, range(len(gpus))), gpus, strict=True), ("cpu", "CPU")] if gpus else []
+    ):
+        told, finding = _try(path, module, timeout_s, argument)
+        yield replace(finding, name=f"trial {name}")
+        copy = told.get("copy")
+        if isinstance(copy, dict):
+            yield _copied(name, copy)
+
+
+def _try(path: Path, module: str, timeout_s: float, *where: str) -> tuple[dict[str, Any], Finding]:
+    """What the child said, and what came of it."""
+    # -P: nothing is imported from this folder
+    command = [sys.executable, "-P", "-m", module, str(path), *where]
     try:
         child = subprocess.run(
             command, capture_output=True, timeout=timeout_s, check=False, env=child_environment()
         )
     except subprocess.TimeoutExpired:
-        yield Finding("trial", "fail", f"no token within {timeout_s:.0f} s", "try a smaller model")
-        return
+        return {}, Finding("trial", "fail", f"no token within {timeout_s:.0f} s", "try a smaller model")
     said = _objects(child.stdout)
-    if "system_info" in said:
-        yield _gpu(said)
     if child.returncode < 0:
-        yield _died(-child.returncode, str(said.get("system_info", "")))
-    elif child.returncode or "error" in said or "token" not in said:
-        yield _failed(child.returncode, said, child.stderr.decode("utf-8", "replace"))
-    elif not said.get("finite", True):
+        return said, _died(-child.returncode, str(said.get("system_info", "")))
+    if child.returncode or "error" in said or "token" not in said:
+        return said, _failed(child.returncode, said, child.stderr.decode("utf-8", "replace"))
+    if not said.get("finite", True):
         detail = "llama.cpp computes numbers that are none (NaN or infinity)"
-        yield Finding("trial", "fail", detail, f"rebuild it with portable flags: {_REBUILD}")
-    else:
-        speed = said.get("tokens_per_s")
-        measured = f", {speed:.1f} tokens/s" if isinstance(speed, int | float) else ""
-        yield Finding("trial", "ok", f"{said.get('model', 'the model')} gave a token{measured}")
+        return said, Finding("trial", "fail", detail, f"rebuild it with portable flags: {_REBUILD}")
+    speed = said.get("tokens_per_s")
+    if not isinstance(speed, int | float):
+        return said, Finding("trial", "ok", f"{said.get('model', 'the model')} gave a token")
+    detail = f"{said.get('model', 'the model')} gave a token, {speed:.1f} tokens/s"
+    return said, Finding("trial", "ok", detail, measured={"tokens_per_s": float(speed)})
+
+
+def _copied(name: str, copy: Mapping[str, Any]) -> Finding:
+    """How fast KV gets to a GPU and back."""
+    to, back = float(copy["to_bytes_per_s"]), float(copy["from_bytes_per_s"])
+    detail = f"{format_bytes(to)}/s to {name} from {copy['memory']}, {format_bytes(back)}/s back"
+    measured = {"to_bytes_per_s": round(to), "from_bytes_per_s": round(back)}
+    if copy["memory"] == "page-locked":
+        return Finding(f"copy {name}", "ok", detail, measured=measured)
+    advice = "page-locked memory would be several times faster: raise ulimit -l, unset GGML_CUDA_NO_PINNED"
+    return Finding(f"copy {name}", "warn", detail, advice, measured)
 
 
 def _died(number: int, system: str) -> Finding:
@@ -108,7 +138,8 @@ def _objects(output: bytes) -> dict[str, Any]:
 
 def _gpu(said: Mapping[str, Any]) -> Finding:
     """What llama.cpp was built for, and what it sees of it."""
-    system = str(said["system_info"])
+    backends = ", ".join(map(str, said.get("backends", []))) or "none named"
+    system = f"ggml {said.get('ggml', '?')}, backends {backends}; {said['system_info']}"
     names = [str(item) for item in said.get("devices", [])]
     if names:
         return Finding("gpu", "ok", f"{', '.join(names)}. {system}")

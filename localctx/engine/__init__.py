@@ -9,13 +9,14 @@ from localctx.lazy import lazy_names
 if TYPE_CHECKING:
     from localctx.engine.echo import EchoModel
     from localctx.engine.llama import open_model
-    from localctx.engine.options import EngineOptions, RopeOptions
+    from localctx.engine.options import DeviceOptions, EngineOptions, RopeOptions
 
-__all__ = ["EchoModel", "EngineOptions", "RopeOptions", "open_model"]
+__all__ = ["DeviceOptions", "EchoModel", "EngineOptions", "RopeOptions", "open_model"]
 
 __getattr__ = lazy_names(
     __name__,
     {
+        "DeviceOptions": "options",
         "EchoModel": "echo",
         "EngineOptions": "options",
         "RopeOptions": "options",

@@ -19,9 +19,9 @@ from localctx.engine.gguf import GGUFHeader, display
 from localctx.engine.limits import usable_cpus
 from localctx.engine.llama_log import logged
 from localctx.engine.llama_vocab import LlamaVocab
-from localctx.engine.load_options import n_gpu_layers
 from localctx.engine.new_context import freed_on_error
 from localctx.engine.options import EngineOptions
+from localctx.engine.placing import n_gpu_layers
 from localctx.errors import LocalctxError, ModelError
 
 __all__ = ["N_BATCH", "N_SEQUENCES", "Encoder", "Piece", "steps"]
@@ -65,7 +65,8 @@ class Encoder:
         """pooling: llama.cpp's number. Raises ModelError with llama.cpp's reason."""
         self._lib = lib
         self._name = name
-        self._model = _loaded(lib, header.path, n_gpu_layers(lib, options))
+        can_offload = bool(lib.llama_supports_gpu_offload())
+        self._model = _loaded(lib, header.path, n_gpu_layers(options, (), can_offload=can_offload))
         with freed_on_error(lib.llama_model_free, self._model):
             self.n_dim = int(lib.llama_model_n_embd(self._model))
             self._vocab = LlamaVocab(lib, lib.llama_model_get_vocab(self._model), adds_space=False)

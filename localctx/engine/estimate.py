@@ -9,7 +9,8 @@ counts. Weights that llama.cpp copies into a layout of its own are ordinary memo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from localctx.engine.ggml_types import row_bytes
 from localctx.engine.gguf import GGUFHeader, TensorInfo
@@ -41,7 +42,8 @@ _MAX_CTX = 1 << 31
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
     """What else decides the size of a context: tokens per batch, sequences, rows of logits beyond one a
-    sequence, cache types, layers on GPUs.
+    sequence, cache types, layers on GPUs, and tensors that are moved from where their layer is: name →
+    whether to a GPU.
     """
 
     n_ubatch: int = 512
@@ -50,6 +52,7 @@ class ContextSettings:
     type_k: str = "f16"
     type_v: str = "f16"
     n_gpu_layers: int = 0
+    moved: Mapping[str, bool] = field(default_factory=dict)
 
 
 _DEFAULTS = ContextSettings()
@@ -105,7 +108,11 @@ def estimate(header: GGUFHeader, n_ctx: int, settings: ContextSettings = _DEFAUL
     per_layer = _kv_per_layer(shape, n_ctx, settings)
     n_gpu = min(layers, settings.n_gpu_layers)
     first_gpu, with_output = layers - n_gpu, settings.n_gpu_layers > layers
-    on_gpu = [tensor for tensor in header.tensors if _is_on_gpu(tensor.name, first_gpu, with_output)]
+    on_gpu = [
+        tensor
+        for tensor in header.tensors
+        if settings.moved.get(tensor.name, _is_on_gpu(tensor.name, first_gpu, with_output))
+    ]
     gpu_weights = sum(tensor.size_bytes or 0 for tensor in on_gpu)
     copied = sum(map(_copied_bytes, header.tensors)) - sum(map(_copied_bytes, on_gpu))
     gpu_kv = sum(per_layer[first_gpu:])
@@ -187,7 +194,7 @@ def require_gpu(needed: MemoryEstimate, free_bytes: int, name: str) -> None:
         raise OutOfMemory(
             f"{name}: {format_bytes(needed.vram_bytes)} of GPU memory for a context of"
             f" {needed.n_ctx:,} tokens; {format_bytes(free_bytes)} free",
-            "a smaller --ctx, or fewer --gpu-layers",
+            "a smaller --ctx, fewer --gpu-layers, or --n-cpu-moe N where the model has experts",
         )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from localctx.engine.devices import function
+
 __all__ = ["HostBuffers"]
 
 _GROWTH = 1.25  # exports grow by a few cells from one to the next
@@ -58,17 +60,11 @@ class HostBuffers:
         return np.empty(n_bytes, np.uint8)
 
 
-def _function(libggml: Any, name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(libggml, name)
-    function.restype, function.argtypes = result, arguments
-    return function
-
-
 def _host_buffer_type(libggml: Any) -> int | None:
     """The host buffer type of the first device that has one."""
-    get = _function(libggml, "ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
-    host = _function(libggml, "ggml_backend_dev_host_buffer_type", ctypes.c_void_p, ctypes.c_void_p)
-    for index in range(_function(libggml, "ggml_backend_dev_count", ctypes.c_size_t)()):
+    get = function(libggml, "ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
+    host = function(libggml, "ggml_backend_dev_host_buffer_type", ctypes.c_void_p, ctypes.c_void_p)
+    for index in range(function(libggml, "ggml_backend_dev_count", ctypes.c_size_t)()):
         buffer_type: int | None = host(get(index))
         if buffer_type:
             return buffer_type
@@ -78,10 +74,10 @@ def _host_buffer_type(libggml: Any) -> int | None:
 def _locked(libggml: Any, buffer_type: int, n_bytes: int) -> NDArray[np.uint8] | None:
     """Memory of that type, freed with its last user; None where the backend gave plain memory instead."""
     pointer = ctypes.c_void_p
-    allocate = _function(libggml, "ggml_backend_buft_alloc_buffer", pointer, pointer, ctypes.c_size_t)
-    free = _function(libggml, "ggml_backend_buffer_free", None, pointer)
-    type_of = _function(libggml, "ggml_backend_buffer_get_type", pointer, pointer)
-    base = _function(libggml, "ggml_backend_buffer_get_base", pointer, pointer)
+    allocate = function(libggml, "ggml_backend_buft_alloc_buffer", pointer, pointer, ctypes.c_size_t)
+    free = function(libggml, "ggml_backend_buffer_free", None, pointer)
+    type_of = function(libggml, "ggml_backend_buffer_get_type", pointer, pointer)
+    base = function(libggml, "ggml_backend_buffer_get_base", pointer, pointer)
     buffer = allocate(buffer_type, n_bytes)
     if not buffer:
         return None

@@ -5,7 +5,7 @@ Knows no files and no codecs: KV goes out as states and comes back as parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -28,8 +28,8 @@ from localctx.engine.working_set import WorkingSet
 from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes
 from localctx.values import Progress
 
-_MAX_SPARE = 64
-_TOKENS_A_SPARE = 16
+_MAX_SPARE = 96
+_TOKENS_A_SPARE = 10
 _STEP_TOKENS = 64
 """What a GPU evaluates in the time that a step takes whatever is in it, about."""
 
@@ -154,8 +154,9 @@ class LlamaKVContext(LlamaContext):
 
     def can_sweep(self, gaps: Sequence[tuple[int, int]], n_tokens: int) -> bool:
         """See kv.KVContext."""
-        n_new, n_free = sum(end - start for start, end in gaps), self.n_ctx - n_tokens
-        fits = len(gaps) <= len(self._spares) and n_new <= min(self.decoder.n_batch, n_free)
+        lengths, n_free = [end - start for start, end in gaps], self.n_ctx - n_tokens
+        n_new, n_longest = sum(lengths), max(lengths, default=0)
+        fits = len(gaps) <= len(self._spares) and n_longest <= self.decoder.n_batch and n_new <= n_free
         return self._model.is_offloaded and fits and n_new <= (len(gaps) - 2) * _STEP_TOKENS
 
     def _put_back(self, parts: Sequence[KVPart]) -> None:
@@ -168,7 +169,7 @@ class LlamaKVContext(LlamaContext):
         writer.write(0, slices_of(ordered, np.concatenate(positions).astype(np.int32), writer.slice_tokens))
 
     def _sweep(self, gaps: Sequence[tuple[int, int]], wanted: NDArray[np.int32], n_sweeps: int) -> None:
-        """Evaluate all gaps in one batch, n times: each sees what the time before made of those before it.
+        """Evaluate all gaps at once, n times: each sees what the time before made of those before it.
 
         Every gap has a sequence of its own, with what it sees; sequence 0 has them at the end.
         """
@@ -184,7 +185,8 @@ class LlamaKVContext(LlamaContext):
                     self.cells.copy(used[before], used[gap], *before)
             for gap, spare in used.items() if sweep else ():
                 self.cells.drop(spare, *gap)
-            self.run_batch(batch)
+            for some in _batches(batch, self.decoder.n_batch):
+                self.run_batch(some)
         for gap, spare in used.items():
             self.cells.copy(spare, 0, *gap)
             self.cells.drop(spare)
@@ -217,6 +219,19 @@ def _attended(left: Sequence[KVPart], plan: Plan, first: int) -> list[KVPart]:
     n_left = sum(part.n_tokens for part in left)
     sinks = rows_of(left, 0, plan.n_sinks if plan.left_from >= plan.n_sinks else 0)
     return [*sinks, *rows_of(left, n_left - (first - plan.left_from))]
+
+
+def _batches(slices: Sequence[Slice], n_most: int) -> Iterator[list[Slice]]:
+    """Slices of n_most tokens at most together."""
+    batch: list[Slice] = []
+    n_tokens = 0
+    for one in slices:
+        if n_tokens + len(one.tokens) > n_most:
+            yield batch
+            batch, n_tokens = [], 0
+        batch.append(one)
+        n_tokens += len(one.tokens)
+    yield batch
 
 
 def _gaps(parts: Sequence[KVPart], n_tokens: int) -> list[tuple[int, int]]:

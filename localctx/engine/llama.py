@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from localctx.engine.chat import Chat
-from localctx.engine.devices import Device, build_facts, devices
-from localctx.engine.estimate import CELL_STEP, ContextSettings, estimate, largest_n_ctx, require, require_gpu
+from localctx.engine.copying import CopySpeed, copy_speed
+from localctx.engine.devices import Device, build_facts, devices, load_backends, usable_gpus
 from localctx.engine.gguf import GGUFHeader, chat_template, missing_template
 from localctx.engine.gguf import open_model as open_header
 from localctx.engine.host_buffers import HostBuffers
@@ -25,19 +25,21 @@ from localctx.engine.limits import check_context_size, spin_count, usable_cpus
 from localctx.engine.llama_context import LlamaContext
 from localctx.engine.llama_log import LoadLog, silence
 from localctx.engine.llama_vocab import LlamaVocab, adds_space
-from localctx.engine.load_options import check_options, n_gpu_layers
+from localctx.engine.load_options import check_options
 from localctx.engine.loading import load_file
 from localctx.engine.lora import Adapters, with_adapters
-from localctx.engine.memory import available
 from localctx.engine.model_facts import kv_shape, model_facts
 from localctx.engine.model_kv import ModelKV
+from localctx.engine.model_memory import ModelMemory
 from localctx.engine.new_context import ContextSizes, freed_on_error
 from localctx.engine.options import EngineOptions
 from localctx.engine.options_trial import try_options
 from localctx.engine.overrides import overridden, parse_overrides
+from localctx.engine.placement import device_shares
+from localctx.engine.placing import Placing
 from localctx.engine.prompt import ContentTokenizer, assemble
 from localctx.engine.query_capture import QueryReader
-from localctx.engine.rope_scaling import PassedRope, longest_context, passed_rope, reach
+from localctx.engine.rope_scaling import PassedRope, passed_rope, reach
 from localctx.engine.thinking import ThinkingTags, detect
 from localctx.errors import LocalctxError
 from localctx.kv import KVSpace
@@ -48,11 +50,8 @@ os.environ.setdefault("GOMP_SPINCOUNT", str(spin_count(os.getloadavg()[0], os.cp
 
 import llama_cpp
 import llama_cpp.llama_cpp as lib
-from llama_cpp._ggml import libggml
 
-__all__ = ["LlamaModel", "build_info", "find_devices", "library", "open_model"]
-
-_N_BATCH_CPU, _N_BATCH_GPU = 512, 1024
+__all__ = ["LlamaModel", "build_info", "device_copy_speed", "find_devices", "library", "open_model"]
 
 
 @cache
@@ -63,12 +62,20 @@ def library() -> Any:
 
 
 silence(lib)  # importing llama_cpp installs a Python callback
+libggml: Any = lib._lib  # finds ggml's functions where libllama does; llama_cpp._ggml loads a second ggml
+load_backends(libggml, Path(lib._base_path))
 
 
 def find_devices() -> list[Device]:
     """The devices that this build can compute on."""
     library()
     return devices(libggml)
+
+
+def device_copy_speed(gpu: int) -> CopySpeed:
+    """How fast bytes get to the GPU of that number and back. Raises ModelError."""
+    library()
+    return copy_speed(libggml, usable_gpus(devices(libggml))[gpu])
 
 
 def build_info() -> dict[str, object]:
@@ -89,25 +96,28 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
     options = options or EngineOptions()
     header = open_header(path)
     header = overridden(header, parse_overrides(options.overrides))
-    check_options(lib, header, options, find_devices)
+    placing = check_options(lib, header, options, find_devices)
     library()
-    return LlamaModel(header, options)
+    return LlamaModel(header, options, placing)
 
 
 class LlamaModel:
     """A values.Model. `vocab` serves as long as the model is open."""
 
-    def __init__(self, header: GGUFHeader, options: EngineOptions) -> None:
+    def __init__(self, header: GGUFHeader, options: EngineOptions, placing: Placing) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
         facts = with_adapters(model_facts(header), header, options.adapters)
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
         self._header = header
         self._options = options
+        self._placing = placing
+        self._memory = ModelMemory(header, options, placing, self.n_ubatch, find_devices)
         template = options.template or chat_template(header)
         self._chat = Chat(template, missing_template(header), options.template_variables)
         self._thinking = options.thinking or detect(template)
         self._contexts: list[LlamaContext] = []
         self._weights: int | None = None
+        self._load_log = ""
         self._tried: set[str] = set()
         self._kv = ModelKV(header, options)
         self.adapters = Adapters(options.adapters)
@@ -115,7 +125,7 @@ class LlamaModel:
         self.queries = QueryReader(lib, libggml, self, self._kv, header, self._prepare)
         self._lock = threading.Lock()
         self._closed = False
-        self._tokenizer_model = self._load(vocab_only=True)
+        self._tokenizer_model, _ = load_file(lib, header, options, self.show)
         with freed_on_error(lib.llama_model_free, self._tokenizer_model):
             vocab = lib.llama_model_get_vocab(self._tokenizer_model)
             self.vocab = LlamaVocab(lib, vocab, adds_space(header))
@@ -124,9 +134,6 @@ class LlamaModel:
             )
             tags = "".join((self._thinking.open, self._thinking.close, *self._thinking.dropped))
             self.vocab.shown_controls = self.vocab.control_ids.intersection(self.vocab.encode_special(tags))
-
-    def _load(self, vocab_only: bool) -> int:
-        return load_file(lib, self._header, self._options, self.show, vocab_only=vocab_only)
 
     def show(self, log: LoadLog) -> None:
         """Hand llama.cpp's lines to options.on_log."""
@@ -152,10 +159,7 @@ class LlamaModel:
     def usable_n_ctx(self, wanted: int | None = None, n_seq: int = 1) -> int:
         """See values.Model."""
         self._check_open()
-        if wanted is None:
-            settings = self._context_settings(ContextSizes(0, n_seq))
-            longest = longest_context(self._header, self._options.rope) or CELL_STEP
-            wanted = largest_n_ctx(self._header, available(), settings, longest) or min(CELL_STEP, longest)
+        wanted = self._memory.longest(n_seq) if wanted is None else wanted
         self._check_size(wanted, n_seq)
         self._require_memory(ContextSizes(wanted, n_seq))
         return wanted
@@ -177,7 +181,9 @@ class LlamaModel:
 
     def _add(self, context: LlamaContext) -> None:
         self._contexts.append(context)
-        self.info = dataclasses.replace(self.info, rope=context.rope)
+        names = [device.name for device in find_devices()]
+        lying = device_shares(self._load_log, context.log, names, self.info.n_layer)
+        self.info = dataclasses.replace(self.info, rope=context.rope, devices=lying)
 
     def kv_refusal(self) -> str | None:
         """Why its KV cannot be stored in runs, in words that follow its name; None: a context tries it."""
@@ -210,7 +216,8 @@ class LlamaModel:
         notices = self._require_memory(sizes)
         with self._lock:
             if self._weights is None:
-                self._weights = self._load(vocab_only=False)
+                loaded = load_file(lib, self._header, self._options, self.show, self._placing)
+                self._weights, self._load_log = loaded
             self.adapters.load(lib, self._weights)
             try_options(lib, self, self.rope_for(sizes.n_reach), self._tried)
         return notices
@@ -219,26 +226,8 @@ class LlamaModel:
         """See new_context.ModelHandle."""
         return passed_rope(self._header, self._options.rope, n_ctx)
 
-    def _context_settings(self, sizes: ContextSizes) -> ContextSettings:
-        options, n_layers = self._options, n_gpu_layers(lib, self._options)
-        return ContextSettings(
-            n_ubatch=self.n_batch,
-            n_seq=sizes.n_seq,
-            n_outputs=sizes.n_rows,
-            type_k=options.type_k,
-            type_v=options.type_v,
-            n_gpu_layers=n_layers if n_layers >= 0 else self.info.n_layer + 1,
-        )
-
     def _require_memory(self, sizes: ContextSizes) -> tuple[str, ...]:
-        if self._options.force:
-            return ()
-        settings = self._context_settings(sizes)
-        free, needed = available(), estimate(self._header, sizes.n_ctx, settings)
-        gpu_free = sum(device.free_bytes for device in find_devices() if device.is_gpu)
-        if self._weights is None:
-            require_gpu(needed, gpu_free, self.info.name)
-        return require(needed, free, self.info.name, largest_n_ctx(self._header, free, settings))
+        return self._memory.require(sizes, self.info.name, is_loaded=self._weights is not None)
 
     @property
     def weights(self) -> int:
@@ -251,7 +240,12 @@ class LlamaModel:
     @property
     def n_batch(self) -> int:
         """Tokens of one step."""
-        return self._options.n_batch or (_N_BATCH_GPU if n_gpu_layers(lib, self._options) else _N_BATCH_CPU)
+        return self._options.n_batch or self._placing.n_batch
+
+    @property
+    def n_ubatch(self) -> int:
+        """Tokens of a step that a device computes at once."""
+        return min(self.n_batch, self._options.n_ubatch or self.n_batch)
 
     @property
     def options(self) -> EngineOptions:
@@ -261,7 +255,7 @@ class LlamaModel:
     @property
     def is_offloaded(self) -> bool:
         """Whether a GPU computes it."""
-        return n_gpu_layers(lib, self._options) != 0
+        return self._placing.n_gpu_layers != 0
 
     @property
     def thinking(self) -> ThinkingTags:

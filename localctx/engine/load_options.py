@@ -10,10 +10,11 @@ from localctx.engine.ggml_types import CACHE_TYPES, TYPE_SIZES, type_id
 from localctx.engine.gguf import GGUFHeader
 from localctx.engine.model_facts import kv_shape, n_layer
 from localctx.engine.options import EngineOptions
+from localctx.engine.placing import Placing, place
 from localctx.engine.rope_scaling import check_rope
 from localctx.errors import UsageError
 
-__all__ = ["check_options", "n_gpu_layers"]
+__all__ = ["check_options"]
 
 _NO_FLASH_ATTENTION = frozenset(("grok",))
 _GPU_TYPES = ("f16", "bf16", "q8_0", "q4_0")
@@ -22,29 +23,23 @@ _GPU_TYPES = ("f16", "bf16", "q8_0", "q4_0")
 
 def check_options(
     lib: Any, header: GGUFHeader, options: EngineOptions, find_devices: Callable[[], list[Device]]
-) -> None:
-    """Raises UsageError for types, scalings and devices that are not there, or not for this model."""
-    if options.gpu_layers not in ("auto", "0") and not lib.llama_supports_gpu_offload():
-        raise UsageError(
-            f"--gpu-layers {options.gpu_layers}: no GPU can be used"
-            f" (devices: {', '.join(device.name for device in find_devices())})",
-            "--gpu-layers auto, or install a GPU build: make install GPU=cuda",
-        )
+) -> Placing:
+    """Where the tensors go. Raises UsageError for types, scalings and devices that are not there, or not for
+    this model.
+    """
+    devices = find_devices()
+    placing = place(header, options, devices, can_offload=bool(lib.llama_supports_gpu_offload()))
+    if placing.split_mode == "tensor" and not options.flash_attn:
+        raise UsageError("--split-mode tensor needs flash attention", "--flash-attn on")
     for name in (options.type_k, options.type_v):
         if name not in CACHE_TYPES:
             raise UsageError(f"KV cache type {name!r} is not known", f"one of {', '.join(CACHE_TYPES)}")
     if (options.type_k, options.type_v) != ("f16", "f16"):
         _check_types(header, options)
-        if n_gpu_layers(lib, options) and not options.force:
-            _check_gpu_types(options, find_devices())
+        if placing.n_gpu_layers and not options.force:
+            _check_gpu_types(options, devices)
     check_rope(header, options.rope, options.force)
-
-
-def n_gpu_layers(lib: Any, options: EngineOptions) -> int:
-    """llama.cpp's number: negative for all."""
-    if options.gpu_layers in ("auto", "all"):
-        return -1 if lib.llama_supports_gpu_offload() else 0
-    return int(options.gpu_layers)
+    return placing
 
 
 def _check_types(header: GGUFHeader, options: EngineOptions) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +10,20 @@ from typing import Any
 from localctx.engine.gguf import GGUFHeader, display
 from localctx.engine.llama_log import LoadLog, logged
 from localctx.engine.llama_vocab import adds_space
-from localctx.engine.load_options import n_gpu_layers
+from localctx.engine.new_context import freed_on_error
 from localctx.engine.options import EngineOptions
 from localctx.engine.overrides import Override, check_applied, override_array, parse_overrides
+from localctx.engine.placing import Placing, check_moved
 from localctx.errors import ModelError
 
 __all__ = ["load_file"]
+
+
+class _BufferOverride(ctypes.Structure):
+    """llama_model_tensor_buft_override, which the bindings leave out."""
+
+    _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
+
 
 _NO_SPACE = Override("tokenizer.ggml.add_space_prefix", "bool", False)
 """Leaves SentencePiece's first space to LlamaVocab: llama.cpp would add one after each marker inside a
@@ -27,15 +36,14 @@ def load_file(
     header: GGUFHeader,
     options: EngineOptions,
     show: Callable[[LoadLog], None],
-    *,
-    vocab_only: bool,
-) -> int:
-    """llama.cpp's model; what it said while loading is shown. Raises ModelError with its own reason,
-    UsageError for an override that it never looked at.
+    placing: Placing | None = None,
+) -> tuple[int, str]:
+    """llama.cpp's model, its vocabulary alone without `placing`; and what it said while loading, which is
+    shown. Raises ModelError with its own reason, UsageError for an override that it never looked at.
     """
     parameters = lib.llama_model_default_params()
-    parameters.vocab_only = vocab_only
-    parameters.n_gpu_layers = 0 if vocab_only else n_gpu_layers(lib, options)
+    parameters.vocab_only = placing is None
+    kept = _place(lib, parameters, placing or Placing())
     overrides = parse_overrides(options.overrides)
     passed = [override for override in overrides if override.key != _NO_SPACE.key]
     if adds_space(header):
@@ -54,10 +62,28 @@ def load_file(
     show(log)
     if not model:
         raise ModelError(f"{display(header.path)}: llama.cpp cannot load it: {log.error()}")
-    if not vocab_only:
-        try:
+    del kept
+    if placing is not None:
+        with freed_on_error(lib.llama_model_free, model):
             check_applied(overrides, log.text)
-        except BaseException:
-            lib.llama_model_free(model)
-            raise
-    return model
+            check_moved(placing.moves, log.text)
+    return model, log.text
+
+
+def _place(lib: Any, parameters: Any, placing: Placing) -> list[Any]:
+    """Tell llama.cpp; what is returned has to live until the model is loaded."""
+    parameters.n_gpu_layers = placing.n_gpu_layers
+    if placing.split_mode is not None:
+        parameters.split_mode = getattr(lib, f"LLAMA_SPLIT_MODE_{placing.split_mode.upper()}")
+    parameters.main_gpu = placing.main_gpu
+    kept: list[Any] = []
+    if placing.shares:
+        kept.append((ctypes.c_float * lib.llama_max_devices())(*placing.shares))
+        parameters.tensor_split = kept[-1]
+    if placing.moves:
+        array = (_BufferOverride * (len(placing.moves) + 1))()  # an empty element ends it
+        for place, move in zip(array, placing.moves, strict=False):
+            place.pattern, place.buffer_type = os.fsencode(move.pattern), move.device.buffer_type
+        kept.append(array)
+        parameters.tensor_buft_overrides = ctypes.addressof(array)
+    return kept

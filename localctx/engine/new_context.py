@@ -59,6 +59,10 @@ class ModelHandle(Protocol):
         """Tokens of one step."""
 
     @property
+    def n_ubatch(self) -> int:
+        """Tokens of a step that a device computes at once."""
+
+    @property
     def adapters(self) -> Adapters:
         """LoRA adapters that are loaded with it."""
 
@@ -104,7 +108,7 @@ def _parameters(
     options, rope = model.options, model.rope_for(sizes.n_reach)
     parameters = lib.llama_context_default_params()
     parameters.n_ctx = sizes.n_ctx
-    parameters.n_batch = parameters.n_ubatch = model.n_batch
+    parameters.n_batch, parameters.n_ubatch = model.n_batch, model.n_ubatch
     parameters.n_seq_max = sizes.n_ids
     parameters.n_outputs_max = sizes.n_rows  # not one a token of the batch
     parameters.n_threads = parameters.n_threads_batch = options.n_threads or usable_cpus()

@@ -9,7 +9,7 @@ from typing import Any
 
 from localctx.engine.thinking import ThinkingTags
 
-__all__ = ["Adapter", "EngineOptions", "RopeOptions"]
+__all__ = ["Adapter", "DeviceOptions", "EngineOptions", "RopeOptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,28 @@ class RopeOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """How a model is spread over GPUs and what of it stays in memory (placing.py makes use of them).
+
+    split_mode: none (one GPU), layer or tensor (several) · tensor_split: what each GPU gets, in proportion ·
+    main_gpu: number of the one GPU · n_cpu_moe: layers, from the first on, whose experts stay in memory ·
+    override_tensor: "RE=DEV", tensors by their names and the device that they go to.
+    """
+
+    split_mode: str | None = None
+    tensor_split: tuple[float, ...] = ()
+    main_gpu: int | None = None
+    n_cpu_moe: int = 0
+    override_tensor: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineOptions:
     """Settings of one model and its contexts.
 
     name: what the model is called in answers and errors, else the file's own name ·
-    gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step ·
+    gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step, of which
+    a device computes n_ubatch at once (default: all) ·
     type_k, type_v: KV cache types by ggml's names · flash_attn: whether attention is computed in one kernel,
     which stored KV and quantised V need · overrides: metadata of the file that is replaced, KEY=TYPE:VALUE ·
     force: a context longer than the model was trained for, or larger than the memory estimate allows ·
@@ -60,6 +77,8 @@ class EngineOptions:
     gpu_layers: str = "auto"
     n_threads: int | None = None
     n_batch: int | None = None
+    n_ubatch: int | None = None
+    devices: DeviceOptions = field(default_factory=DeviceOptions)
     type_k: str = "f16"
     type_v: str = "f16"
     flash_attn: bool = True

@@ -52,6 +52,10 @@ class _Retyped:
         return self._model.n_batch
 
     @property
+    def n_ubatch(self) -> int:
+        return self._model.n_ubatch
+
+    @property
     def is_offloaded(self) -> bool:
         return self._model.is_offloaded
 

@@ -1,6 +1,6 @@
 """One token from one model, as a JSON object on stdout; `localctx doctor` runs it in a child, which may die.
 
-python -m localctx.engine.trial MODEL.gguf
+python -m localctx.engine.trial MODEL.gguf [cpu|NUMBER]: on what is chosen by itself, the CPU, that GPU alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from localctx.engine.options import EngineOptions
+from localctx.engine.options import DeviceOptions, EngineOptions
 from localctx.errors import LocalctxError, ModelError
 from localctx.values import Message, Request
 
@@ -57,15 +57,30 @@ def decode_one(path: Path, options: EngineOptions | None = None) -> dict[str, ob
 
 def main(arguments: list[str]) -> int:
     """Print what was built, and the token or {"error", "hint"}; returns the exit code."""
-    from localctx.engine.llama import build_info
+    from localctx.engine.llama import build_info, device_copy_speed
 
-    report = build_info()
+    report, options = build_info(), EngineOptions()
+    if arguments[1:] == ["cpu"]:
+        options = EngineOptions(gpu_layers="0")
+    elif arguments[1:]:
+        number = int(arguments[1])
+        options = EngineOptions(gpu_layers="all", devices=DeviceOptions(main_gpu=number))
     try:
-        report |= decode_one(Path(arguments[0]))
+        report |= decode_one(Path(arguments[0]), options)
+        _tell(report)
+        if options.gpu_layers == "all":
+            _tell(
+                {"copy": dataclasses.asdict(device_copy_speed(number))}
+            )  # after the token: this may fail too
     except LocalctxError as error:
         report |= {"error": error.message, "hint": error.hint}
-    sys.stdout.write(json.dumps(report) + "\n")
+        _tell(report)
     return 1 if "error" in report else 0
+
+
+def _tell(report: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(report) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

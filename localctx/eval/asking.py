@@ -160,7 +160,7 @@ class Examiner:
         return Asked(question, ranks, answers)
 
     def _rankings(self, run: Run, index: LexicalIndex, question: str) -> dict[str, list[int]]:
-        """Block numbers as each selector ranks them, the best first; selectors that cannot are noted once."""
+        """Block numbers as each selector ranks them, the best first; why one cannot, at first, is noted."""
         rankings: dict[str, list[int]] = {}
         wanted = RANKS if self._needs_kv or SELECT in self.modes else RANKS[:1]
         with opened_cache(run, question_task(question), self.held.kept) as cache:
@@ -168,14 +168,12 @@ class Examiner:
                 raise NotComposable(cache, "take another --model")
             streams = [cache.whole_stream(reading) for reading in run.readings]
             for rank in wanted:
-                if rank in self._no_selector:
-                    continue
                 run.settings = self._with_rank(rank)
                 landmarks = partial(landmarks_of, cache, streams, question)
                 hits, notices = _result(ranked_blocks(run, index, question, landmarks))
                 if missing := _missing(run):
                     reason = notices[0] if notices else vectors_of(run, question)
-                    self._no_selector[rank] = f"{missing}: {reason}"
+                    self._no_selector.setdefault(rank, f"{missing}: {reason}")
                 else:
                     rankings[rank] = [number for number, _ in hits.ranking]
         return rankings

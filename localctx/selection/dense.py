@@ -92,9 +92,11 @@ def reranked(first: Scores, second: Mapping[int, float], name: str = "maxsim") -
 
 def always_in(scores: Scores, numbers: Sequence[int]) -> Scores:
     """The same, some blocks being as good as the best, whatever they say."""
+    if not numbers:
+        return scores
     best = max(scores.values, default=0.0) or 1.0
     values = tuple(best if number in numbers else value for number, value in enumerate(scores.values))
-    return Scores(scores.selector, values) if numbers else scores
+    return Scores(scores.selector, values)
 
 
 def diverse(

@@ -100,6 +100,7 @@ class Answer:
                 "n_ctx_train": model.n_ctx_train,
                 "rope": asdict(model.rope),
                 "requested": self.requested,
+                "devices": [asdict(share) for share in model.devices],
             },
             "citations": [_citation(citation) for citation in self.citations],
             "statements": [

@@ -59,6 +59,10 @@ EXACT_F16_BYTES = 1 << 30
 class KVModel(Model, Protocol):
     """A model of which KV can be taken out and put back, or that says why not."""
 
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether a device of its own computes it, on which a step takes its time whatever is in it."""
+
     def kv_refusal(self) -> str | None:
         """Why its KV cannot be cut and put together, in words that follow its name; None when it can."""
 
@@ -121,10 +125,8 @@ class Cache:
         return max(RUN_TOKENS, room // n_windows // RUN_TOKENS * RUN_TOKENS)
 
     def whole_stream(self, reading: Reading) -> TokenStream:
-        """The reading's tokens under the policy for whole documents.
-
-        A small --ctx allows a small window only, but what was prefilled whole with a larger one, or exactly,
-        serves as well.
+        """The reading's tokens under the policy for whole documents. A small --ctx allows a small window
+        only, but what was prefilled whole with a larger one, or exactly, serves as well.
         """
         wider = [self._policy_within(self._trained)]
         if self.policy.kind == "window" and self.policy.window < reading.n_tokens <= self._trained:
@@ -139,9 +141,8 @@ class Cache:
         """The reading's tokens under a policy."""
         key = (reading.ordinal, policy, offset)
         if key not in self._streams:
-            self._streams[key] = self.kept.streams.get(
-                reading.stream, self.space, policy, reading.first_tokens, offset
-            )
+            tokens, firsts = reading.stream, reading.first_tokens
+            self._streams[key] = self.kept.streams.get(tokens, self.space, policy, firsts, offset)
         return self._streams[key]
 
     def lazy_streams(self, reading: Reading) -> list[TokenStream]:
@@ -187,8 +188,7 @@ class Cache:
     @property
     def has_prefix(self) -> bool:
         """Whether the prefix's KV is ready to be put back."""
-        stream = self.prefix_stream()
-        return all(self.kept.run(run_id) is not None for run_id in stream.ids)
+        return all(self.kept.run(run_id) is not None for run_id in self.prefix_stream().ids)
 
     def prefill_n_ctx(self, policy: PrefillPolicy, n_tokens: int) -> int:
         """Cells that prefilling under a policy takes, a few for the prefix alone at least. Raises UsageError
@@ -214,13 +214,12 @@ class Cache:
     # --- speed ------------------------------------------------------------------------------------
 
     def known_rate(self, kind: RateKind = "prompt") -> float | None:
-        """What rate() says without a context; None where it needs one."""
+        """What rate() says without a context, if it can."""
         return self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
 
     def rate(self, context: KVContext, kind: RateKind = "prompt") -> float:
-        """Tokens a second of this model here, as measured before, else by evaluating a few.
-
-        prompt: a short context is filled · stream: a document is prefilled behind its window.
+        """Tokens a second of this model here, as measured before, else by evaluating a few. prompt: a short
+        context is filled · stream: a document is prefilled behind its window.
         """
         if (known := self.known_rate(kind)) is not None:
             return known
@@ -241,7 +240,9 @@ class Cache:
     def _machine(self, kind: RateKind) -> str:
         """What the speed depends on beside the model."""
         settings = self.run.settings
-        return f"{kind}/{settings.threads or 'auto'}/{settings.gpu_layers}"
+        placed = (settings.split_mode, settings.tensor_split, settings.main_gpu, settings.n_cpu_moe)
+        facts = [kind, settings.threads or "auto", settings.gpu_layers]
+        return "/".join(map(str, [*facts, *(value for value in placed if value is not None)]))
 
 
 def why_no_cache(model: Model) -> str | None:

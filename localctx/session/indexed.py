@@ -53,7 +53,11 @@ class Indexed:
         ]
         value: dict[str, Any] = {
             "schema": "localctx.index/1",
-            "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
+            "model": {
+                "name": self.model.name,
+                "fingerprint": self.model.fingerprint,
+                "devices": [asdict(share) for share in self.model.devices],
+            },
             "tokens_total": sum(row.tokens_total for row in self.documents),
             "tokens_stored": sum(row.tokens_stored for row in self.documents),
             "tokens_evaluated": sum(row.tokens_evaluated for row in self.documents),

@@ -86,8 +86,8 @@ class Kept:
 
     def has(self, ids: Sequence[bytes], codec: str | None = None) -> set[bytes]:
         """Those of the ids whose runs are at hand, in `codec` or in any."""
-        held = {run_id for run_id in ids if self._in_memory(run_id, codec)}
-        rest = [run_id for run_id in ids if run_id not in held]
+        held = {run_id for run_id in self._memory.keys() & set(ids) if self._in_memory(run_id, codec)}
+        rest = [run_id for run_id in ids if run_id not in held] if held else ids
         if self._store is None or not rest:
             return held
         try:

@@ -32,7 +32,8 @@ class Placed:
     its speed · streams[d]: document d's streams that its restored tokens come from, the preferred one first ·
     refreshed: what was evaluated for earlier questions · prefill(context): has the KV that is missing made
     first, in a context that holds nothing else; False when it was cancelled; None: all is there ·
-    is_cancelled: the passages' KV was not prefilled to the end.
+    is_cancelled: the passages' KV was not prefilled to the end · n_between: tokens of header lines, which a
+    device that evaluates them at once needs room for twice.
     """
 
     passages: tuple[Passage, ...]
@@ -43,6 +44,7 @@ class Placed:
     refreshed: Refreshed | None = None
     prefill: Callable[[KVContext], bool] | None = None
     is_cancelled: bool = False
+    n_between: int = 0
 
 
 def fitted(cache: Cache, context: KVContext, pieces: Iterable[Piece]) -> Layout:
@@ -60,7 +62,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
     run = cache.run
     if placed.is_cancelled:
         return CANCELLED
-    with cache.context(n_ctx) as context:
+    n_twice = placed.n_between if cache.model.is_offloaded else 0
+    with cache.context(max(n_ctx, min(n_ctx + n_twice, run.stored_limit))) as context:
         with timed(run.timings, "prefill_ms"):
             run.n_evaluated += ensure_prefix(cache, context)
         if not cache.has_prefix:

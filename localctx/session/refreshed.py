@@ -131,7 +131,7 @@ class Refreshed:
         """The key of the document that the spans go with, as far as it is in the store."""
         reading = self.cache.run.readings[self._document]
         keys = (identity_of(self.cache, reading, stream).key for stream in self.streams[self._document])
-        return next((key for key in keys if store.document(key) is not None), None)
+        return next((key for key in keys if store.has_document(key)), None)
 
     def _spans(self, layout: Layout, n_sweeps: int) -> Iterator[_Span]:
         """The evaluated spans behind the prefix, cut where pieces end, up to the second document."""

@@ -94,6 +94,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         supplied.streams,
         Refreshed(cache, supplied.streams),
         is_cancelled=not supplied.is_complete,
+        n_between=sum(len(group.header) for group in groups),
     )
 
 
@@ -124,9 +125,11 @@ def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Even
 
 
 def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
-    """Passages in order; one that goes on where the last one ended, under the same header, joins it."""
+    """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
+    stands under the header of the passage before is parted from it without saying it again.
+    """
     waiting: list[Passage] = []
-    header = ""
+    header, said = "", ""
     is_first = True
     for passage in passages:
         line = _header(cache, passage)
@@ -136,11 +139,11 @@ def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
             if ends_at == (passage.document, passage.first_token) and line == header:
                 waiting.append(passage)
                 continue
-            yield _group(cache, header, waiting, is_first)
-            is_first = False
+            yield _group(cache, "" if header == said else header, waiting, is_first)
+            is_first, said = False, header
         waiting, header = [passage], line
     if waiting:
-        yield _group(cache, header, waiting, is_first)
+        yield _group(cache, "" if header == said else header, waiting, is_first)
 
 
 def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> _Group:

@@ -202,7 +202,8 @@ def _answer_n_ctx(cache: Cache, n_passage_tokens: int, n_passages: int) -> int:
     """Cells that an answer from so many passages takes, about: prefilling for it has the same context."""
     settings = cache.run.settings
     n_around = len(cache.prefix) + len(cache.frame.suffix) + settings.max_tokens
-    return min(cache.run.stored_limit, n_around + n_passage_tokens + n_passages * HEADER_ROOM)
+    n_headers = n_passages * HEADER_ROOM * (2 if cache.model.is_offloaded else 1)
+    return min(cache.run.stored_limit, n_around + n_passage_tokens + n_headers)
 
 
 def largest_answer_n_ctx(cache: Cache) -> int:

@@ -12,7 +12,7 @@ from localctx.store.compaction import artifact_facts
 from localctx.store.documents import (
     enter_document,
     has_document,
-    list_documents,
+    is_listed,
     remove_empty_segments,
 )
 from localctx.store.errors import StoreUnusable
@@ -84,7 +84,7 @@ def _has_place(store: KVStore, n_bytes: int, owner: Owner) -> bool:
     if owner is None:
         return has_room(store.folder, store.catalogue, n_bytes, store.limit_bytes)
     key = owner.key if isinstance(owner, DocumentIdentity) else owner
-    if isinstance(owner, str) and not list_documents(store.catalogue, key):
+    if isinstance(owner, str) and not is_listed(store.catalogue, key):
         return False
     evicted = make_room(store.folder, store.catalogue, n_bytes, store.limit_bytes, keep=key)
     if evicted:

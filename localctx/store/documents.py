@@ -103,6 +103,11 @@ def list_documents(catalogue: Catalogue, key: str | None = None) -> list[StoredD
     return [_document(row) for row in rows]
 
 
+def is_listed(catalogue: Catalogue, key: str) -> bool:
+    """Whether there is a document of the key: known at once, where listing it counts all its runs."""
+    return bool(catalogue.query("SELECT 1 FROM documents WHERE key = ?", [key]))
+
+
 def held_bytes(catalogue: Catalogue, keys: Sequence[str]) -> int:
     """Bytes that stay when all documents go but those of `keys`, without headers."""
     held = "WITH held AS (SELECT document FROM documents WHERE key IN (SELECT value FROM json_each(?)))"

@@ -225,6 +225,10 @@ class KVStore:
         """The document of a key."""
         return next(iter(documents.list_documents(self.catalogue, key)), None)
 
+    def has_document(self, key: str) -> bool:
+        """Whether there is a document of the key."""
+        return documents.is_listed(self.catalogue, key)
+
     def remove(self, key: str) -> int:
         """Remove a document and all that only it holds; bytes that went. An unknown key is none."""
         self.check_writable()

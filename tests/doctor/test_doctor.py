@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from localctx.doctor import Finding, Report, examine
+from localctx.doctor.disk import check_disk
 from localctx.doctor.machine import check_cpu, check_folders
 from localctx.doctor.trial import check_engine
 
@@ -117,9 +118,8 @@ def test_a_gpu_build_lists_devices_or_warns_that_none_is_seen(child: Path) -> No
 def test_an_examination_without_a_model_still_reports_all(tmp_path: Path) -> None:
     report = examine(folder=tmp_path)
     findings = {finding.name: finding for finding in report.findings}
-    assert {"python", "cpu", "memory", "cache folder", "models folder", "model", "llama.cpp", "trial"} <= set(
-        findings
-    )
+    names = {"python", "cpu", "memory", "cache folder", "models folder", "store disk", "model", "llama.cpp"}
+    assert {*names, "trial"} <= set(findings)
     assert findings["model"].status == "warn"
     assert findings["embedder"].status == "warn"
     assert "by words alone" in findings["embedder"].detail
@@ -180,6 +180,11 @@ def test_instruction_sets_are_read(tmp_path: Path) -> None:
     (new,) = check_cpu(cpuinfo)
     assert new.status == "ok"
     assert "GGML_NATIVE" in new.detail
+    assert "; AVX2, has avx2, fma, f16c, amx_tile" in new.detail
+    cpuinfo.write_text("model name : Wide CPU\nflags : avx2 fma f16c avx512f\n")
+    (wide,) = check_cpu(cpuinfo)
+    assert "; AVX-512, has " in wide.detail
+    assert "make install CPU=all" in wide.detail
     (unknown,) = check_cpu(tmp_path / "missing")
     assert unknown.status == "ok"
 
@@ -211,3 +216,81 @@ def test_files_of_the_current_folder_are_not_imported(
         monkeypatch.setenv("PYTHONPATH", python_path)
         _, finding = trial(child, f"import json, numpy, localctx\n{answer({}, {})}")
         assert (finding.status, finding.detail[:4]) == ("ok", "Tiny")
+
+
+def test_every_gpu_and_the_cpu_give_a_token_of_their_own(child: Path) -> None:
+    build = {**BUILD, "gpu_names": ["CUDA0", "CUDA1"], "devices": ["CUDA0 (H200)", "CUDA1 (H200)"]}
+    copy = {"device": "x", "memory": "page-locked", "to_bytes_per_s": 43.2e9, "from_bytes_per_s": 47e9}
+    text = f"""
+import json, os, sys
+said = {{**{build!r}, **{TRIAL!r}}}
+where = sys.argv[2:]
+if where == ["1"]:
+    print(json.dumps({build!r}), flush=True)
+    os.abort()
+print(json.dumps(said))
+if where == ["0"]:
+    print(json.dumps({{"copy": {copy!r}}}))
+"""
+    findings = {finding.name: finding for finding in trial(child, text)}
+    assert list(findings) == ["gpu", "trial", "trial CUDA0", "copy CUDA0", "trial CUDA1", "trial CPU"]
+    assert [name for name, finding in findings.items() if finding.status != "ok"] == ["trial CUDA1"]
+    assert "SIGABRT" in findings["trial CUDA1"].detail
+    assert "43.2 GB/s to CUDA0 from page-locked, 47.0 GB/s back" in findings["copy CUDA0"].detail
+    assert findings["copy CUDA0"].measured["from_bytes_per_s"] == 47_000_000_000
+    assert findings["trial"].measured == {"tokens_per_s": 41.25}
+
+
+def test_copies_from_plain_memory_are_a_warning(child: Path) -> None:
+    copy = {"device": "x", "memory": "plain memory", "to_bytes_per_s": 6e9, "from_bytes_per_s": 7e9}
+    findings = trial(child, answer({"gpu_names": ["CUDA0"]}, {"copy": copy}))
+    (copied,) = (finding for finding in findings if finding.name == "copy CUDA0")
+    assert copied.status == "warn"
+    assert "ulimit -l" in copied.suggestion
+
+
+def test_backends_and_version_are_named(child: Path) -> None:
+    gpu, _ = trial(child, answer({"ggml": "0.25.3", "backends": ["CUDA", "CPU"]}, {}))
+    assert "ggml 0.25.3, backends CUDA, CPU; CPU : AVX2 = 1" in gpu.detail
+
+
+def test_the_disk_of_the_store_is_measured(tmp_path: Path) -> None:
+    (finding,) = check_disk(tmp_path / "not" / "made" / "yet", 1 << 20)
+    assert finding.name == "store disk"
+    assert finding.measured["write_bytes_per_s"] > 0
+    assert finding.measured["read_bytes_per_s"] > 0
+    assert "/s written" in finding.detail
+    assert list(tmp_path.iterdir()) == []
+    (off,) = check_disk(None)
+    assert (off.status, off.measured) == ("ok", {})
+
+
+def test_a_slow_disk_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localctx.doctor.disk.file_speeds", lambda folder, n_bytes: (9e7, 8e7))
+    (slow,) = check_disk(tmp_path)
+    assert slow.status == "warn"
+    assert "LOCALCTX_STORE" in slow.suggestion
+
+
+def test_a_store_on_a_folder_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path, n_bytes: int) -> tuple[float, float]:
+        raise PermissionError(13, "denied", str(folder))
+
+    monkeypatch.setattr("localctx.doctor.disk.file_speeds", refuse)
+    (finding,) = check_disk(tmp_path / "store")
+    assert finding.status == "warn"
+    assert "Permission denied" in finding.detail
+    assert "LOCALCTX_STORE" in finding.suggestion
+
+
+@pytest.mark.model
+def test_the_real_child_runs_on_a_named_device(smollm2_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "localctx.engine.trial", str(smollm2_path)]
+    cpu = subprocess.run([*command, "cpu"], capture_output=True, text=True, check=False)
+    assert json.loads(cpu.stdout)["finite"] is True
+    none = subprocess.run([*command, "0"], capture_output=True, text=True, check=False)
+    if not json.loads(none.stdout.splitlines()[0])["gpu_names"]:
+        assert none.returncode == 1
+        assert "no GPU can be used" in json.loads(none.stdout)["error"]

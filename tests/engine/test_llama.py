@@ -20,7 +20,7 @@ import pytest
 from engine.conftest import ask, collect, text_of
 from engine.tiny_gguf import CHATML, USER_DEFINED, bpe_vocabulary, spell, write_tiny_gguf
 
-from localctx.engine import llama
+from localctx.engine import llama, model_memory
 from localctx.engine.ggml_types import CACHE_TYPES, type_id
 from localctx.engine.llama import LlamaModel, open_model
 from localctx.engine.llama_context import LlamaContext
@@ -278,8 +278,8 @@ def test_force_allows_a_context_beyond_training(tiny_model_path: Path) -> None:
 def test_too_little_memory_is_said_before_weights_are_loaded(
     tiny: LlamaModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(llama, "available", lambda: Available(ram_bytes=10 << 20))
-    monkeypatch.setattr(LlamaModel, "_load", lambda *_: pytest.fail("weights were loaded"))
+    monkeypatch.setattr(model_memory, "available", lambda: Available(ram_bytes=10 << 20))
+    monkeypatch.setattr(llama, "load_file", lambda *_: pytest.fail("weights were loaded"))
     with pytest.raises(OutOfMemory, match=r"10\.0 MiB left") as caught:
         tiny.open_context(2048)
     assert "--ctx" in caught.value.hint
@@ -350,7 +350,7 @@ def test_a_short_model_gets_the_context_it_was_trained_for(
     with open_model(path) as model:
         assert model.usable_n_ctx() == 128
         assert model.open_context(128).n_ctx == 128
-        monkeypatch.setattr(llama, "available", lambda: Available(ram_bytes=1))
+        monkeypatch.setattr(model_memory, "available", lambda: Available(ram_bytes=1))
         with pytest.raises(OutOfMemory, match="128 tokens"):
             model.usable_n_ctx()
 

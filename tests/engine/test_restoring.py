@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from localctx.engine import restoring
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.llama import LlamaModel, open_model
 from localctx.engine.options import EngineOptions
+from localctx.engine.schedule import Slice
 from localctx.kv import KVPart, PrefillPolicy
 
 WINDOW = PrefillPolicy("window", 256)
@@ -122,6 +123,32 @@ def test_after_as_many_sweeps_as_there_are_layers_it_is_as_in_order(
     assert differs(placed(2)[0], in_order) < NOISE
 
 
+def test_gaps_of_several_batches_are_swept_alike(
+    model: LlamaModel, sweeping: LlamaKVContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_parts, header = 4, model.tokenize(" [gate] ")
+    tokens = document(model, 128 * n_parts)
+    halves = [(chunk.state, first) for chunk in prefill(sweeping, (), tokens, EXACT) for first in (0, 128)]
+    starts, parts = gaps_of(
+        [KVPart(state, first, 128, 0) for state, first in halves], [len(header)] * n_parts
+    )
+    whole = [token for n in range(n_parts) for token in (*header, *tokens[128 * n : 128 * (n + 1)])]
+    found, sizes, run_batch = [], [], LlamaKVContext.run_batch
+
+    def counting(context: LlamaKVContext, batch: Sequence[Slice]) -> None:
+        sizes.append(sum(len(one.tokens) for one in batch))
+        run_batch(context, batch)
+
+    monkeypatch.setattr(LlamaKVContext, "run_batch", counting)
+    for n_batch in (1024, 3 * len(header) - 1):
+        monkeypatch.setattr(type(sweeping.decoder), "n_batch", n_batch)
+        sizes.clear()
+        sweeping.place(whole, parts, n_sweeps=2)
+        found.append([values_of(sweeping.export(at, at + len(header))) for at in starts])
+        assert sizes == [len(header) * n for n in ((4, 4) if n_batch == 1024 else (2, 2, 2, 2))]
+    assert max(differs(*pair) for pair in zip(*found, strict=True)) < NOISE
+
+
 def test_only_short_gaps_on_a_gpu_are_swept(
     model: LlamaModel, context: LlamaKVContext, sweeping: LlamaKVContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +159,9 @@ def test_only_short_gaps_on_a_gpu_are_swept(
     assert not sweeping.can_sweep(gaps(2, 10), 500)  # two steps are two steps
     assert not sweeping.can_sweep(gaps(4, 40), 500)  # the tokens take longer than the steps
     assert not sweeping.can_sweep(gaps(4, 10), 1000)  # no room to do it twice
-    assert not sweeping.can_sweep(gaps(17, 2), 500)  # more than there are spare sequences
+    assert not sweeping.can_sweep(
+        gaps(len(sweeping._spares) + 1, 2), 500
+    )  # more than there are spare sequences
     monkeypatch.setattr(LlamaModel, "is_offloaded", False)
     assert not context.can_sweep(gaps(4, 10), 500)
 

@@ -164,6 +164,7 @@ class Shape:
     n_head_kv: int = 2
     n_ff: int = 96
     n_layer: int = 2
+    n_expert: int = 0
 
 
 def write_tiny_gguf(
@@ -178,12 +179,13 @@ def write_tiny_gguf(
     seed: int = 7,
     weight_type: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
     n_layer: int = 2,
+    n_expert: int = 0,
 ) -> Path:
     """Write the file and return its path; `script` maps each token id to the one that follows it, the layers'
-    matrices are of `weight_type`.
+    matrices are of `weight_type`. n_expert: experts of each layer, two of which are used; 0 for none.
     """
     shape = (
-        Shape(n_layer=n_layer)
+        Shape(n_layer=n_layer, n_expert=n_expert)
         if script is None
         else Shape(n_embd=-(-len(vocabulary.tokens) // 64) * 64, n_ff=64, n_layer=1)
     )
@@ -198,6 +200,9 @@ def write_tiny_gguf(
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(shape.n_embd // shape.n_head)
     writer.add_rope_freq_base(rope_freq_base)
+    if shape.n_expert:
+        writer.add_expert_count(shape.n_expert)
+        writer.add_expert_used_count(2)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     write_vocabulary(writer, vocabulary, template)
     for name, tensor in _weights(shape, len(vocabulary.tokens), architecture, script, seed).items():
@@ -260,6 +265,14 @@ def _weights(
             f"{block}ffn_up.weight": matrix(shape.n_ff, n_embd),
             f"{block}ffn_down.weight": matrix(n_embd, shape.n_ff),
         }
+        if shape.n_expert:
+            names = [f"{block}ffn_{name}.weight" for name in ("gate", "up", "down")]
+            experts = {name: np.stack([tensors[name]] * shape.n_expert) for name in names}
+            for name in names:
+                noise = random.standard_normal(experts[name].shape).astype(np.float32) / 8
+                tensors[name.replace(".weight", "_exps.weight")] = experts[name] + noise
+                del tensors[name]
+            tensors[f"{block}ffn_gate_inp.weight"] = matrix(shape.n_expert, n_embd)
         if architecture == "qwen2":
             for name, size in (("q", n_embd), ("k", n_kv), ("v", n_kv)):
                 tensors[f"{block}attn_{name}.bias"] = np.zeros(size, np.float32)

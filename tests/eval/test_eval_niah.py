@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from engine.tiny_bert import write_tiny_bert
 
 from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
+from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
 from localctx.eval.asking import MODES
 from localctx.eval.generate import Wanted
@@ -63,6 +66,20 @@ def test_selectors_that_the_model_lacks_are_named(report: Report) -> None:
         assert document["skipped"]["dense"].endswith("no embedder was asked for")
         assert "no retrieval heads" in document["skipped"]["landmarks"]
     assert any(line.startswith("no landmarks: ") for line in report.lines)
+
+
+def test_a_question_in_another_language_leaves_the_selectors_of_the_others(
+    tiny_model_path: Path, tmp_path: Path
+) -> None:
+    wanted = replace(SMALL, tasks=("translated", "single"))
+    with (
+        open_model(tiny_model_path, EngineOptions(n_threads=1)) as model,
+        EmbedderFile(write_tiny_bert(tmp_path / "tiny-bert.gguf"), "tiny-bert", ["en"]) as embedder,
+    ):
+        shown = measure(model, Settings(), Options(wanted, ("select",)), silent, embedder).to_json()
+    ranked = {(one["task"], "dense" in one["ranks"]) for one in shown["questions"] if one["gold"]}
+    assert ranked == {("translated", False), ("single", True)}
+    assert "is in 'zh'" in shown["documents"][0]["skipped"]["dense"]
 
 
 def test_the_bound_evaluates_the_right_passages_and_as_many_others(report: Report) -> None:

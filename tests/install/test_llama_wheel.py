@@ -43,6 +43,28 @@ def test_arguments_of_the_environment_come_last_and_change_the_folder(
     assert builder.key(plain) == builder.key(f"  {plain} ")
 
 
+def test_all_generations_of_cpus_are_built_without_amx(
+    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CMAKE_ARGS", "")
+    monkeypatch.setattr(builder, "lacks_avx2", lambda: True)  # the variants say for themselves
+    args = builder.cmake_args("cuda", "all")
+    for flag in ("GGML_CUDA=ON", "GGML_CPU_ALL_VARIANTS=ON", "GGML_BACKEND_DL=ON", "GGML_NATIVE=OFF"):
+        assert f"-D{flag}" in args
+    assert "-DGGML_AVX2=OFF" not in args
+    assert builder.key(args) != builder.key(builder.cmake_args("cuda"))
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\necho "exclude=$SKBUILD_WHEEL_EXCLUDE args=$CMAKE_ARGS"\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(builder.sys, "executable", str(fake))
+    monkeypatch.setenv("SKBUILD_WHEEL_EXCLUDE", "")
+    for wanted, excluded in ((args, "exclude=**/libggml-cpu-sapphirerapids* "), ("-DA=1", "exclude= ")):
+        builder.build(tmp_path, wanted, tmp_path / "log")
+        assert (tmp_path / "log").read_text().startswith(excluded)
+    with pytest.raises(builder.BuildError, match="CPU=native is not known"):
+        builder.cmake_args("cpu", "native")
+
+
 def test_a_cpu_without_avx2_gets_none(
     builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,22 @@ def test_an_old_python_is_named(tmp_path: Path) -> None:
     assert "3.9.2" in result.stderr
 
 
+def test_an_environment_that_is_there_needs_no_venv(tmp_path: Path) -> None:
+    without_venv = tmp_path / "python3"
+    without_venv.write_text(
+        f'#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"\n'
+    )
+    without_venv.chmod(0o755)
+    result = make("check", f"PYTHON={without_venv}", f"PREFIX={tmp_path / 'env'}")
+    assert "missing: venv" in result.stderr
+    there = tmp_path / "env" / "bin"
+    there.mkdir(parents=True)
+    (there / "python").write_text("#!/bin/sh\nexit 0\n")
+    (there / "python").chmod(0o755)
+    result = make("check", f"PYTHON={without_venv}", f"PREFIX={tmp_path / 'env'}")
+    assert "venv" not in result.stderr
+
+
 def test_llama_cpp_is_installed_before_the_package_that_needs_it(tmp_path: Path) -> None:
     result = make("-n", "install", "GPU=cuda", f"PREFIX={tmp_path / 'venv'}", f"WHEEL_DIR={tmp_path / 'w'}")
     assert result.returncode == 0, result.stderr
@@ -69,6 +85,34 @@ def test_llama_cpp_is_installed_before_the_package_that_needs_it(tmp_path: Path)
     assert llama < package < model
     assert "--gpu cuda" in lines[llama]
     assert str(tmp_path / "w") in lines[llama]
+
+
+def test_every_way_of_building_reaches_the_builder(tmp_path: Path) -> None:
+    for gpu in ("cpu", "cuda", "hip", "vulkan", "metal"):
+        result = make("-n", "install", f"GPU={gpu}", "CPU=all", f"PREFIX={tmp_path / 'venv'}")
+        assert result.returncode == 0, result.stderr
+        (line,) = (line for line in result.stdout.splitlines() if "llama_wheel.py install" in line)
+        assert f"--gpu {gpu} --cpu all" in line
+
+
+def test_models_can_come_from_a_file_or_later(tmp_path: Path) -> None:
+    prefix = f"PREFIX={tmp_path / 'venv'}"
+    off = make("-n", "install", "MODEL=off", prefix)
+    assert off.returncode == 0, off.stderr
+    assert "models pull smollm2-135m" not in off.stdout.replace("later: localctx models pull", "")
+    given = make("-n", "install", f"MODEL={tmp_path / 'm.gguf'}", "LITE=1", prefix).stdout
+    assert given.index(f'cp "{tmp_path / "m.gguf"}"') < given.index("models pull smollm2-135m")
+    assert "models pull all-minilm-l6-v2" not in given
+    assert "cp " not in make("-n", "install", prefix).stdout
+
+
+def test_the_page_of_gpu_builds_says_what_was_not_run() -> None:
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `")}
+    for backend in ("hip", "vulkan", "metal"):
+        assert "**not built here, not run" in rows[backend]
+    assert "ROCm 6.1 or newer" in rows["hip"]
+    assert "HIPCXX=" in rows["hip"]
 
 
 @pytest.mark.parametrize("goal", ["demo", "test"])

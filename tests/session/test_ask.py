@@ -194,7 +194,9 @@ def test_the_json_has_every_key_of_the_contract(book: Document) -> None:
         "citations", "statements", "coverage", "tokens", "timings", "warnings",
     ]  # fmt: skip
     assert value["statements"] == [{"start": 0, "end": len(value["answer"]), "support": value["support"]}]
-    assert set(value["model"]) == {"name", "fingerprint", "n_ctx", "n_ctx_train", "rope", "requested"}
+    assert set(value["model"]) == {
+        "name", "fingerprint", "n_ctx", "n_ctx_train", "rope", "requested", "devices",
+    }  # fmt: skip
     assert set(value["model"]["rope"]) == {"type", "scaling", "freq_base", "freq_scale"}
     assert set(value["coverage"]) == {
         "tokens_total", "tokens_read", "tokens_attended", "tokens_dropped", "pages_total",

@@ -1,0 +1,40 @@
+"""What stands between the passages of an answer from stored KV."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from localctx.session.reading import Passage
+from localctx.session.streaming import SEPARATOR, _groups
+
+TOKENS = 10
+
+
+def passage(number: int, heading: str, first_token: int, text: str = "words") -> Passage:
+    return Passage(0, number, number + 1, text, TOKENS, "a.md", None, None, (heading,), first_token)
+
+
+def said(*passages: Passage) -> list[tuple[str, int]]:
+    """Text before each group, of tokens that are its bytes, and the group's passages."""
+    model = SimpleNamespace(tokenize=lambda text, first: list(text.encode()))
+    cache: Any = SimpleNamespace(model=model, run=SimpleNamespace(readings=[None]))
+    return [(bytes(group.header).decode(), len(group.passages)) for group in _groups(cache, passages)]
+
+
+def test_each_section_is_named_once_in_a_row() -> None:
+    found = said(
+        passage(0, "One", 0),
+        passage(1, "One", 50),
+        passage(2, "Two", 100),
+        passage(3, "Two", 100 + TOKENS),
+        passage(4, "Two", 200, "\nwords"),
+        passage(5, "One", 300),
+    )
+    assert found == [
+        ("[One]\n", 1),
+        (SEPARATOR, 1),
+        (f"{SEPARATOR}[Two]\n", 2),
+        ("", 1),
+        (f"{SEPARATOR}[One]\n", 1),
+    ]
