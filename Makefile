@@ -44,7 +44,7 @@ make clean         remove build outputs and caches; .venv, models and wheels sta
 PYTHON=python3     the Python to use, 3.11 or newer
 PREFIX=.venv       the virtual environment to install into; made when it is not there
 GPU=cpu            llama.cpp's backend, from the table below; not given: what is installed is kept
-CPU=all            CPU code for every generation of processors, chosen at run time; takes three times as long to build
+CPU=all            CPU code for every generation of processors, chosen at run time; twice the compile steps
 CMAKE_ARGS=        more CMake arguments for llama.cpp; they win over those of the table
 WHEEL_DIR=         folder of built llama.cpp wheels, default localctx/wheels in the user's cache folder
 LLAMA_WHEEL=       a ready-made llama-cpp-python wheel to use instead of building one

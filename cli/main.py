@@ -12,7 +12,21 @@ import typer
 from localctx import __version__
 from localctx.errors import LocalctxError
 
-from .commands import bench, chunk, doctor, index, later, models, read, store, truncate, verify
+from .commands import (
+    batch,
+    bench,
+    chunk,
+    doctor,
+    index,
+    later,
+    models,
+    plan,
+    read,
+    serve,
+    store,
+    truncate,
+    verify,
+)
 from .commands import eval as evaluate
 from .options import ReaderGone
 from .terminal import (
@@ -62,7 +76,10 @@ def _top(
     """Options of the program itself."""
 
 
-for group in (read, index, chunk, truncate, later, models, store, verify, doctor, bench, evaluate):
+GROUPS = (
+    read, batch, index, chunk, truncate, plan, serve, later, models, store, verify, doctor, bench, evaluate,
+)  # fmt: skip
+for group in GROUPS:
     group.register(app)
 
 

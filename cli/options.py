@@ -43,7 +43,6 @@ Files: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Files or directories; - is standard input.")
 ]
 Text: TypeAlias = str | None
-_LATER = "Of a later version (exit 2 until then)"
 
 
 def _option(*names: str, help: str = "", metavar: str | None = None) -> Any:  # noqa: A002  # named as in Typer
@@ -112,6 +111,9 @@ class ReadOptions(ModelOptions):
 class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
     """Options of every command that runs a model."""
 
+    backend: Annotated[
+        Text, _option("--backend", metavar="llama|openai:URL[#MODEL]", help="What generates the answers.")
+    ] = None
     store_limit: StoreLimit = None
     lora: Annotated[
         list[str] | None,
@@ -134,9 +136,7 @@ class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
     ] = None
     top_p: Annotated[float | None, _option("--top-p", help="Nucleus sampling threshold.")] = None
     top_k: Annotated[int | None, _option("--top-k", help="Sample among the K likeliest tokens.")] = None
-    min_p: Annotated[
-        float | None, _option("--min-p", help="Drop tokens below this share of the likeliest.")
-    ] = None
+    min_p: Annotated[float | None, _option("--min-p", help="Least share of the likeliest token's.")] = None
     seed: Annotated[int | None, _option("--seed", "-s", help="Random seed.")] = None
     max_tokens: Annotated[
         int | None, _option("--max-tokens", "-n", "--predict", help="Longest answer, in tokens.")
@@ -161,8 +161,10 @@ class RunOptions(DeviceOptions, AttentionOptions, ReadOptions):
             help="Embedding model that passages are found by (default: all-minilm-l6-v2).",
         ),
     ] = None
-    reranker: Annotated[
-        Text, _option("--reranker", metavar="NAME|PATH", help="Cross-encoder that judges the best passages.")
+    reranker: Annotated[Text, _option("--reranker", metavar="NAME|PATH", help="Judges them again.")] = None
+    schema: Annotated[
+        Text,
+        _option("--schema", "-j", "--json-schema", metavar="FILE", help="JSON schema that answers fulfil."),
     ] = None
     force: Annotated[bool, _option("--force", help="Go on where localctx would refuse.")] = False
 
@@ -197,9 +199,6 @@ class ParallelOptions(RunOptions):
 @dataclass(frozen=True, kw_only=True)
 class LaterOptions:
     """Promised options that this version refuses by name, so that they are never ignored."""
-
-    backend: Annotated[Text, _option("--backend", metavar="llama|openai:URL", help=_LATER)] = None
-    schema: Annotated[Text, _option("--schema", "-j", "--json-schema", metavar="FILE", help=_LATER)] = None
 
     def refuse_given(self) -> None:
         """Raise NotYetAvailable for the first option that was given."""

@@ -16,16 +16,14 @@ from localctx.errors import UsageError
 
 from .terminal import write_as_is
 
-__all__ = ["check_writable", "write_whole"]
+__all__ = ["check_not_input", "check_writable", "write_whole"]
 
 
 def check_writable(path: Path, inputs: Sequence[str] = ()) -> None:
     """Raises UsageError when write_whole() would, before minutes of work are spent on what cannot be kept,
     and for a file that is one of the inputs.
     """
-    for source in inputs:
-        if path.is_file() and os.path.isfile(source) and os.path.samefile(source, path):  # noqa: PTH113, PTH121  # any name
-            raise UsageError(f"-o {path} is one of the inputs", "name another file: it would be overwritten")
+    check_not_input(path, inputs)
     with _write_errors(path):
         if path.is_dir():
             raise IsADirectoryError(None, "it is a directory")
@@ -35,6 +33,15 @@ def check_writable(path: Path, inputs: Sequence[str] = ()) -> None:
             return
         with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".localctx-"):
             pass
+
+
+def check_not_input(path: Path, inputs: Sequence[str]) -> None:
+    """Raises UsageError for a file that is one of the inputs."""
+    if not path.is_file():
+        return
+    for source in inputs:
+        if "\0" not in source and os.path.isfile(source) and os.path.samefile(source, path):  # noqa: PTH113, PTH121  # any name
+            raise UsageError(f"-o {path} is one of the inputs", "name another file: it would be overwritten")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ from localctx.errors import Interrupted, LocalctxError, PartlyDone
 from localctx.from_settings import choose_model, open_document_for, open_model_for, settings_for
 from localctx.session.events import Event, Finished, Listener, Overview, Progress
 from localctx.session.strategy import Choice, check_strategy
+from localctx.session.structured import answer_schema, check_free_text
 from localctx.settings import Settings
 
 from .citations import text_with_citations
@@ -73,7 +74,7 @@ def prepared(job: Job, choose: Chooser) -> Iterator[Ready]:
     Raises what the stages raise.
     """
     check(job)
-    settings, chosen = choose_model(job.run.flags(), job.run.config)
+    settings, chosen = choose_model(job.run.flags(), job.run.config, may_be_remote=job.command != "index")
     output = job.output
     reporter = Reporter(
         as_json=output.json,
@@ -141,6 +142,10 @@ def check(job: Job) -> None:
     page_range(job.pages)
     settings = settings_for(job.run.flags(), job.run.config)
     check_strategy(settings.strategy, job.command)
+    if job.command == "ask":
+        answer_schema(settings)
+    else:
+        check_free_text(settings, job.command)
     if settings.encoding is not None:
         canonical_encoding(settings.encoding)
     if job.out_path is not None:

@@ -56,7 +56,9 @@ def line_of_document(document: StoredDocument) -> str:
     """A document with KV in a list."""
     identity = document.identity
     policy = identity.policy.kind + (
-        f" {identity.policy.window:,}" if identity.policy.kind == "window" else ""
+        f" {identity.policy.window:,}{identity.policy.beside_window}"
+        if identity.policy.kind == "window"
+        else ""
     )
     size = format_bytes(document.size_bytes)
     kept = f"{document.share_stored:.0%} stored, {size} {'+'.join(document.codecs)}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from localctx.session.events import Event
     from localctx.session.indexed import Indexed
     from localctx.session.one_context import Held
+    from localctx.session.side_by_side import SideBySide
     from localctx.values import Model
 
 __all__ = [
@@ -121,6 +122,18 @@ class OpenDocument(_Closed):
         self._streams.add(answers)
         return answers
 
+    def side_by_side(self) -> SideBySide:
+        """Questions that are submitted one by one, each with settings of its own, and answered side by side.
+        Close it before the documents.
+        """
+        from localctx.session.side_by_side import SideBySide
+
+        self._end_streams()
+        embedder, reranker = self._selectors()
+        return SideBySide(
+            self.model, self.settings, held=self._shared(), embedder=embedder, reranker=reranker
+        )
+
     def index(self) -> Indexed:
         """Embed the passages where there is an embedder, and prefill the documents into the store; what was
         done. Raises UsageError without a store.
@@ -194,7 +207,7 @@ def load_model(model: str | None = None, **settings: object) -> LoadedModel:
 
     Raises ModelError for a model, UsageError for a setting.
     """
-    run_settings, chosen = choose_model({"model": model, **settings})
+    run_settings, chosen = choose_model({"model": model, **settings}, may_be_remote=True)
     return LoadedModel(open_model_for(run_settings, chosen), run_settings)
 
 

@@ -11,6 +11,7 @@ LocalctxError            1  failed
 ├── ModelError           1  a model file that is missing, broken or of the wrong kind
 │   ├── OutOfMemory      1  would not fit; names sizes and the options that change them
 │   └── NotComposable    1  the model's KV cannot be cut, moved and put together again
+├── BackendError         1  the server that generates does not do it
 ├── PartlyDone           4  some inputs failed
 └── Interrupted        130  stopped by the user
 """
@@ -18,6 +19,7 @@ LocalctxError            1  failed
 from __future__ import annotations
 
 __all__ = [
+    "BackendError",
     "InputError",
     "Interrupted",
     "LimitExceeded",
@@ -92,6 +94,10 @@ class OutOfMemory(ModelError):
 
 class NotComposable(ModelError):
     """A model whose KV cannot be cut into runs and put back elsewhere; the message says why."""
+
+
+class BackendError(LocalctxError):
+    """The server that --backend names cannot be reached, refuses, or breaks off."""
 
 
 class PartlyDone(LocalctxError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localctx.errors import InputError
+from localctx.errors import InputError, UsageError
 from localctx.settings import Settings, load_settings
 from localctx.small_text import read_small_text, reason_of
 
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from localctx.registry import Manifest
     from localctx.values import Model, Progress
 
-__all__ = ["ChosenModel", "choose_model", "open_document_for", "open_model_for", "settings_for"]
+__all__ = [
+    "ChosenModel",
+    "choose_model",
+    "chosen_model",
+    "open_document_for",
+    "open_model_for",
+    "settings_for",
+]
 
 ROPE_SETTINGS = {
     **{name: f"rope_{name}" for name in ("scaling", "scale", "freq_base", "freq_scale")},
@@ -26,6 +33,14 @@ ROPE_SETTINGS = {
     **{name: name for name in ("yarn_beta_fast", "yarn_beta_slow")},
 }
 """Names of RopeOptions, and of the settings that fill them."""
+
+
+LOCAL_SETTINGS = (
+    "model", "gpu_layers", "split_mode", "tensor_split", "main_gpu", "n_cpu_moe", "override_tensor",
+    "threads", "top_k", "min_p", "lora", "flash_attn", "override_kv", "schema",
+    *ROPE_SETTINGS.values(),
+)  # fmt: skip
+"""Settings that another server would not hear of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +57,40 @@ def settings_for(flags: Mapping[str, object], config: str | None = None) -> Sett
     return load_settings(flags, config=Path(config) if config else None)
 
 
-def choose_model(flags: Mapping[str, object], config: str | None = None) -> tuple[Settings, ChosenModel]:
+def choose_model(
+    flags: Mapping[str, object], config: str | None = None, *, may_be_remote: bool = False
+) -> tuple[Settings, ChosenModel]:
     """The model that the settings name, and the settings with that model's own defaults under them.
 
-    A file given by path is known by its header. Raises what localctx.errors names for models.
+    A file given by path is known by its header. may_be_remote: another server may generate. Raises what
+    localctx.errors names for models.
     """
+    settings = settings_for(flags, config)
+    if settings.backend != "llama":
+        _check_remote(settings, may_be_remote=may_be_remote)
+        return settings, ChosenModel("", Path(), None)
+    chosen = chosen_model(settings)
+    if (manifest := chosen.manifest) is not None:
+        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
+    return settings, chosen
+
+
+def chosen_model(settings: Settings) -> ChosenModel:
+    """The model that final settings name. Raises what localctx.errors names for models."""
     from localctx.engine.gguf import open_model as read_file
     from localctx.registry import match, resolve
 
-    settings = settings_for(flags, config)
     resolved = resolve(settings.model)
     manifest = resolved.manifest or match(read_file(resolved.path).metadata)
-    if manifest is not None:
-        settings = load_settings(flags, manifest=manifest.settings, config=Path(config) if config else None)
-    return settings, ChosenModel(resolved.name, resolved.path, manifest)
+    return ChosenModel(resolved.name, resolved.path, manifest)
 
 
 def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
     """The chosen model under the run's settings: tokenizer now, weights with the first context."""
+    if settings.backend != "llama":
+        from localctx.engine.remote import open_remote
+
+        return open_remote(settings.backend, settings.ctx, offline=settings.offline)
     from localctx.engine import DeviceOptions, EngineOptions, RopeOptions, open_model
     from localctx.registry import resolve_adapters
 
@@ -87,6 +118,20 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
         adapters=resolve_adapters(settings.lora),
     )
     return open_model(chosen.path, options)
+
+
+def _check_remote(settings: Settings, *, may_be_remote: bool) -> None:
+    """Raises UsageError for a command, or a setting of a local model, that has no meaning there."""
+    if not may_be_remote:
+        raise UsageError(f"--backend {settings.backend} is for ask and summarize", "--backend llama")
+    plain = Settings()
+    for name in LOCAL_SETTINGS:
+        if getattr(settings, name) != getattr(plain, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for a local model, not for --backend {settings.backend}"
+            )
+    if settings.strategy == "stream":
+        raise UsageError("--strategy stream is for a local model", "--strategy retrieve, or auto")
 
 
 def _thinking(manifest: Manifest) -> ThinkingTags | None:

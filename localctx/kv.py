@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from localctx._native import Rope, Run, State
 
 __all__ = [
+    "MAX_ANCHORS",
+    "RECALL_CHUNK_TOKENS",
     "RUN_TOKENS",
     "Batch",
     "BatchingContext",
+    "ComingRun",
     "KVChunk",
     "KVContext",
     "KVPart",
@@ -27,11 +30,17 @@ __all__ = [
     "OnChunk",
     "PrefillPolicy",
     "RestoreTimes",
+    "Route",
+    "RunLost",
     "Shared",
 ]
 
 RUN_TOKENS = 128
 """Tokens of one stored run: the group over which a key channel shares its scale."""
+RECALL_CHUNK_TOKENS = 256
+"""Tokens for which earlier runs are put back together, counted from the stream's start."""
+MAX_ANCHORS = 8
+"""Runs of `stride` attended at a time: where there would be more, each second one is left out."""
 
 PolicyKind: TypeAlias = Literal["exact", "window", "independent", "lazy"]
 
@@ -60,13 +69,36 @@ class PrefillPolicy:
     exact: everything before it · window: the last `window` tokens, evicted in whole runs · independent: its
     own block only · lazy: at least `window` tokens to its left, the stream beginning anew at multiples of
     `window` (so that one passage can be prefilled alone). sinks: of the document's first tokens (title,
-    contents, definitions), in whole runs, those that stay attended when they have left the window; only
-    `window` looks at them.
+    contents, definitions), in whole runs, those that stay attended when they have left the window.
+    Runs that have left it are put back before it for each chunk of RECALL_CHUNK_TOKENS: `routed` runs, those
+    that `router` (the name of a rule) finds nearest to the chunk, and one at every `stride` tokens. Only
+    `window` looks at the last four.
     """
 
     kind: PolicyKind = "window"
     window: int = 4096
     sinks: int = 0
+    routed: int = 0
+    stride: int = 0
+    router: str = ""
+
+    @property
+    def recalled_tokens(self) -> int:
+        """Tokens that are put back before the window, at most."""
+        if self.kind != "window":
+            return 0
+        return (self.routed + (MAX_ANCHORS if self.stride else 0)) * RUN_TOKENS
+
+    @property
+    def attended_tokens(self) -> int:
+        """Tokens of the stream before a chunk that a window attends to, at most."""
+        return self.sinks + self.recalled_tokens + self.window if self.kind == "window" else 0
+
+    @property
+    def beside_window(self) -> str:
+        """What is attended beside the window, in words that follow others."""
+        named = {"sinks": self.sinks, "routed": self.routed, "stride": self.stride}
+        return "".join(f", {name} {value:,}" for name, value in named.items() if value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +137,13 @@ class KVPart:
     position: int
 
 
+Route: TypeAlias = Callable[[int, int, int, int], Sequence[KVPart]]
+"""(first, keep_from, start, end) → the KV, in order, of whole runs of tokens [first, keep_from), which have
+left the window, to be put before it when [start, end) is evaluated; positions are ignored. May be called from
+another thread, while the chunk before is evaluated.
+"""
+
+
 @dataclass(slots=True)
 class RestoreTimes:
     """Seconds spent to put KV back: waiting for runs that are being read, decoding, turning and laying them
@@ -138,15 +177,17 @@ class KVContext(Context, Protocol):
         first: int = 0,
         left: Sequence[KVPart] = (),
         units: Sequence[int] = (),
+        route: Route | None = None,
         on_progress: Progress | None = None,
     ) -> int:
         """Prefill tokens[first:] chunk by chunk behind the prefix, with a bounded working set.
 
         `first` is a multiple of RUN_TOKENS; `left` holds the KV of the tokens before it that the policy wants
         attended, in order (positions are ignored): with sinks first theirs, unless it holds all tokens before
-        `first`, then that of those just before it. `units` are the
-        first tokens of independent units; without them every run is one. Each chunk goes to `on_chunk` (in
-        order; whole runs, except at the end) while nothing else runs. Returns the number of tokens evaluated.
+        `first`, then that of those just before it. `units` are the first tokens of independent units; without
+        them every run is one. `route` answers, chunk by chunk, which earlier runs a policy with `routed` or
+        `stride` puts back. Each chunk goes to `on_chunk` (in order; whole runs, except at the end) while
+        nothing else runs. Returns the number of tokens evaluated.
         Cancelling ends it after the last complete chunk; the context is empty afterwards. Raises ModelError
         when a step fails.
         """

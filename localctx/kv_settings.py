@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from localctx.errors import NotYetAvailable, UsageError
-from localctx.kv import RUN_TOKENS, PrefillPolicy
+from localctx.kv import MAX_ANCHORS, RECALL_CHUNK_TOKENS, RUN_TOKENS, PrefillPolicy
+from localctx.kv_together import check_together
 from localctx.kv_values import (
     FUSED,
     STREAMING,
@@ -35,7 +36,10 @@ PolicyName: TypeAlias = Literal["exact", "window", "independent"]
 
 CODEC_NAMES = ("f16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int3", "int2")
 TYPE_NAMES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
-LATER_KEYS = ("stride", "routed", "prune", "entropy", "tier")
+LATER_KEYS = ("prune", "entropy", "tier")
+ROUTER = "lexical"
+"""The rule by which earlier blocks are found: part of what stored KV is named by."""
+MOST_ROUTED = 64
 
 
 # --- the settings -----------------------------------------------------------------------------------------
@@ -76,13 +80,28 @@ class KVSettings:
             "when they have left the window; only with `policy=window`, not for passages prefilled lazily",
         ),
     )
+    routed: int = field(
+        default=0,
+        metadata=_about(
+            whole(0, MOST_ROUTED),
+            f"0 to {MOST_ROUTED}",
+            f"blocks of {RUN_TOKENS} tokens that left the window and are attended again, beside it, while "
+            f"{RECALL_CHUNK_TOKENS} tokens are prefilled: those that share the rarest tokens with them; only "
+            "with `policy=window`, not for passages prefilled lazily",
+        ),
+    )
+    stride: int = field(
+        default=0,
+        metadata=_about(
+            whole(0, 1 << 24, RUN_TOKENS),
+            f"tokens, a multiple of {RUN_TOKENS}, or 0",
+            f"one block of {RUN_TOKENS} tokens at every `stride` tokens is attended in the same way, "
+            f"{MAX_ANCHORS} at most: where there would be more, every second one of them is left out",
+        ),
+    )
     block: int = field(
         default=128,
-        metadata=_about(
-            whole(32, 1024),
-            "32 to 1024",
-            "tokens aimed at in a passage",
-        ),
+        metadata=_about(whole(32, 1024), "32 to 1024", "tokens aimed at in a passage"),
     )
     blocks: BlockKind = field(
         default="fixed",
@@ -114,11 +133,7 @@ class KVSettings:
     )
     head_group: int = field(
         default=1,
-        metadata=_about(
-            whole(1, 256),
-            "1 to 256",
-            "KV heads that share a scale, of KV stored now",
-        ),
+        metadata=_about(whole(1, 256), "1 to 256", "KV heads that share a scale, of KV stored now"),
     )
     budget: int | None = field(
         default=None,
@@ -189,11 +204,7 @@ class KVSettings:
     )
     type_v: str = field(
         default="f16",
-        metadata=_about(
-            one_of(*TYPE_NAMES),
-            "the same",
-            "the same of values, `-ctv`",
-        ),
+        metadata=_about(one_of(*TYPE_NAMES), "the same", "the same of values, `-ctv`"),
     )
     streams: bool = field(
         default=False,
@@ -208,7 +219,10 @@ class KVSettings:
     @property
     def prefill_policy(self) -> PrefillPolicy:
         """The policy under which whole documents are prefilled."""
-        return PrefillPolicy(self.policy, self.window, self.sinks if self.policy == "window" else 0)
+        if self.policy != "window":
+            return PrefillPolicy(self.policy, self.window)
+        router = ROUTER if self.routed else ""
+        return PrefillPolicy(self.policy, self.window, self.sinks, self.routed, self.stride, router)
 
     @property
     def only_for_stream(self) -> tuple[str, ...]:
@@ -267,12 +281,7 @@ def parse_kv(text: str) -> KVSettings:
     if values.get("attn_layers") is not None:
         values.setdefault("rank", ("lexical", "landmarks"))
     settings = replace(KVSettings(), **values)
-    if settings.sinks and settings.policy == "independent":
-        raise UsageError("--kv sinks: with policy=independent nothing else is attended", "policy=window")
-    if settings.attn_layers is not None and "landmarks" not in settings.rank:
-        raise UsageError(
-            f"--kv attn_layers: rank={'+'.join(settings.rank)} asks no heads", "rank=lexical+landmarks"
-        )
+    check_together(settings)
     return settings
 
 

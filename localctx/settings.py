@@ -47,6 +47,7 @@ STRATEGIES = ("auto", "exact", "stream", "retrieve", "map-reduce", "condense")
 class Settings:
     """Every setting of a run that uses a model. None means: decided when the run starts.
 
+    backend: what generates: "llama", or openai:URL[#MODEL] for another server ·
     ctx: cells of the KV cache, in tokens · threads: CPU threads · gpu_layers: layers on the GPU (a number,
     "auto" or "all") · split_mode: none, layer or tensor · tensor_split: what each GPU gets, as 3,1 ·
     main_gpu: number of the one GPU · n_cpu_moe: layers whose experts stay in memory · override_tensor:
@@ -58,10 +59,12 @@ class Settings:
     replaced, KEY=TYPE:VALUE,... · rope_* and yarn_*: RoPE scaling, as the options of these names · embedder:
     name or path of the model whose vectors find passages in other words than the question's, or "off" ·
     reranker: name or path of a cross-encoder that judges the best passages again, or "off" · parallel: how
-    many questions are answered side by side at most.
+    many questions are answered side by side at most · schema: file of the JSON schema of the answer, or the
+    schema itself.
     """
 
     model: str = DEFAULT_MODEL
+    backend: str = "llama"
     ctx: int | None = None
     threads: int | None = None
     gpu_layers: str = "auto"
@@ -100,6 +103,7 @@ class Settings:
     embedder: str = DEFAULT_EMBEDDER
     reranker: str | None = None
     parallel: int | None = None
+    schema: str | None = None
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -168,7 +172,7 @@ def _check_ranges(settings: Settings) -> None:
         value = getattr(settings, name)
         if value is not None and not low <= value <= high:
             raise UsageError(f"{name} = {value} is out of range", f"from {low} to {high}")
-    for name in ("model", "store", "password_file", "encoding", "embedder", "reranker"):
+    for name in ("model", "store", "password_file", "encoding", "embedder", "reranker", "schema"):
         value = getattr(settings, name)
         if value is not None and (not value or "\0" in value):
             raise UsageError(f"{name} is empty or holds a NUL", "leave it out, or give a value")

@@ -167,18 +167,20 @@ class Message:
 class Prompt:
     """Token ids ready for decoding, and what was noticed while rendering them.
 
-    content: the half-open token range of each content fragment, in order.
+    content: the half-open token range of each content fragment, in order · closing: what ends the thinking
+    block that is open, where the answer is to begin at once.
     """
 
     tokens: tuple[int, ...]
     thinking_open: bool = False
     notices: tuple[str, ...] = ()
     content: tuple[tuple[int, int], ...] = ()
+    closing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen. temperature 0 is greedy; `stop` ends the answer and is not part of it."""
+    """How the next token is chosen. temperature 0: greedy; `stop` is no part of the answer; grammar: GBNF."""
 
     temperature: float = 0.0
     top_p: float = 0.95
@@ -187,6 +189,7 @@ class Sampling:
     seed: int = 0
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
+    grammar: str = ""
 
 
 @dataclass(frozen=True, slots=True)

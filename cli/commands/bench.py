@@ -11,6 +11,7 @@ from localctx.errors import UsageError
 
 from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
 from .bench_kv import add_kv_benchmarks
+from .bench_load import add_load
 from .later import add_later
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-LATER = ("summary", "load", "compare")
+LATER = ("summary", "compare")
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     group.command("document")(with_options(document))
     group.command("faithfulness")(with_options(faithfulness))
     add_kv_benchmarks(group)
+    add_load(group)
     for name in LATER:
         add_later(group, name, f"localctx bench {name}")
     app.add_typer(group, name="bench")

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from localctx.errors import UsageError
+from localctx.errors import LocalctxError, UsageError
 
 from ..options import JsonOptions, LaterOptions, ParallelOptions, QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
+    from localctx.forecast.calibration import Calibration
     from localctx.settings import Settings
     from localctx.values import Model
 
@@ -56,6 +57,7 @@ def prefill(
 
     with _ready(run, later, "prefill") as (model, settings):
         report = measure(model, settings, source, tokens, repeats, _teller(output))
+    _keep(settings, report.calibration)
     _print(report, output)
 
 
@@ -112,6 +114,7 @@ def decode(
 
     with _ready(run, later, "decode") as (model, settings):
         report = measure(model, settings, source, Sizes(tokens, steps, repeats), _teller(output))
+    _keep(settings, report.calibration)
     _print(report, output)
 
 
@@ -161,6 +164,20 @@ def _teller(output: QuietOptions) -> Callable[[str], None]:
     from ..terminal import note, silent
 
     return silent if output.quiet or output.json else note
+
+
+def _keep(settings: Settings, found: Calibration | None) -> None:
+    """Keep the speeds for plans; where that cannot be, it is told, and the benchmark counts all the same."""
+    from localctx.forecast.calibration import keep
+
+    from ..terminal import note
+
+    if found is None:
+        return
+    try:
+        keep(settings.store_root, found)
+    except LocalctxError as error:
+        note(f"warning: {error.message}")
 
 
 def _print(report: Report, output: JsonOptions) -> None:

@@ -12,11 +12,8 @@ __all__ = ["LATER_COMMANDS", "add_later", "register"]
 
 LATER_COMMANDS = {
     "chat": "Talk with documents (later version).",
-    "batch": "Answer a file of questions (later version).",
     "compare": "Two documents clause by clause (later version).",
     "extract": "Every record that matches a schema (later version).",
-    "plan": "Strategy, minutes and memory before a run (later version).",
-    "serve": "OpenAI-compatible server (later version).",
     "log": "Past questions and answers (later version).",
 }
 

@@ -1,4 +1,4 @@
-"""`localctx models ls|show|path|pull|verify|rm`: known models, where their files lie and whose they are."""
+"""`localctx models ls|show|path|pull|verify|rm|suggest`: known models, their files and whose they are."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import typer
 from localctx.settings import DEFAULT_MODEL
 
 from ..options import Config, ConfigOptions, JsonOptions, ModelName, QuietOptions, with_options
-from .later import add_later
+from .plan import Ram, Vram
 
 __all__ = ["register"]
 
-LATER = ("suggest",)
 Names = Annotated[
     list[str], typer.Argument(metavar="NAME...", help="Names as localctx models ls shows them.")
 ]
@@ -34,10 +33,8 @@ Pulled = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the command group to the app."""
     group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Known models and their files.")
-    for command in (ls, show, path, pull, verify, rm):
+    for command in (ls, show, path, pull, verify, rm, suggest):
         group.command(command.__name__)(with_options(command))
-    for name in LATER:
-        add_later(group, name, f"localctx models {name}")
     app.add_typer(group, name="models")
 
 
@@ -183,6 +180,28 @@ def _confirm(what: str, options: RemoveOptions) -> None:
     note(f"{what}? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise LocalctxError("nothing was removed")
+
+
+def suggest(config: ConfigOptions, output: JsonOptions, vram: Vram = None, ram: Ram = None) -> None:
+    """Rank known models for this machine, or one of so much memory: what fits, speed, size in the store."""
+    from localctx.forecast.here import here
+    from localctx.forecast.machine import Sizes
+    from localctx.forecast.suggest import HEADER, rank, suggestions_json
+    from localctx.from_settings import settings_for
+    from localctx.registry import list_models
+    from localctx.registry.candidates import candidates
+
+    from ..terminal import print_json, print_line
+
+    settings = settings_for(config.flags(), config.config)
+    machine, n_threads, known = here(settings, Sizes(vram, ram))
+    found = rank(candidates(list_models()), machine, n_threads, known)
+    if output.json:
+        print_json(suggestions_json(found, machine))
+        return
+    print_line(HEADER)
+    for one in found:
+        print_line(one.line)
 
 
 def _print_path(name: str, where: Path, output: JsonOptions) -> None:

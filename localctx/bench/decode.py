@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from localctx._native import State
+from localctx.bench.calibrate import calibration
 from localctx.bench.decode_report import Decoding, Keeping, Report
 from localctx.bench.inputs import temporary_store, tokens_of
 from localctx.bench.machine import machine
@@ -101,7 +102,11 @@ def measure(model: Model, settings: Settings, source: str | None, sizes: Sizes, 
             say("decoding")
             kept.load_store(own.cache.stored_codec)
             found = _decode(contexts, more, sizes.n_repeats)
-    return Report(model.info, facts, sizes.n_tokens, sizes.n_steps, own.cache.stored_codec, found, rows)
+    plain = [
+        (float(sizes.n_tokens), rate) for one in found if one.way == "plain" for rate in one.tokens_per_s
+    ]
+    speeds, codec = calibration(model, decode=plain), own.cache.stored_codec
+    return Report(model.info, facts, sizes.n_tokens, sizes.n_steps, codec, found, rows, speeds)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localctx.bench.repeats import Spread, ratio
+from localctx.forecast.calibration import Calibration
 from localctx.values import ModelInfo
 
 __all__ = ["Decoding", "Keeping", "Report"]
@@ -37,7 +38,7 @@ class Keeping:
 @dataclass(frozen=True, slots=True)
 class Report:
     """n_tokens: cells attended · n_steps: tokens decoded behind them in each repeat · codec: of what was
-    assembled.
+    assembled · calibration: the speeds that plans are made from; None where they cannot be.
     """
 
     model: ModelInfo
@@ -47,6 +48,7 @@ class Report:
     codec: str
     decoding: tuple[Decoding, ...]
     keeping: tuple[Keeping, ...]
+    calibration: Calibration | None = None
 
     @property
     def _rates(self) -> dict[str, Spread]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from pathlib import Path
 from typing import Any
+
+from localctx.forecast.machine import cpu_name
 
 __all__ = ["machine"]
 
@@ -23,7 +24,7 @@ def machine(n_threads: int | None = None) -> dict[str, Any]:
 
     build = build_info()
     return {
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "n_cores": usable_cpus(),
         "n_threads": n_threads or usable_cpus(),
         "simd": simd_level(),
@@ -34,14 +35,3 @@ def machine(n_threads: int | None = None) -> dict[str, Any]:
         "localctx": localctx.__version__,
         "llama_cpp_python": build["llama_cpp_python"],
     }
-
-
-def _cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The CPU's name as Linux tells it, elsewhere its architecture."""
-    try:
-        text = cpuinfo.read_text("utf-8", errors="replace")
-    except OSError:
-        text = ""
-    lines = (line.partition(":") for line in text.splitlines())
-    named = (value.strip() for key, _, value in lines if key.strip() == "model name")
-    return next(named, "") or platform.processor() or platform.machine()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from localctx.kv import KVChunk, KVContext, KVPart, OnChunk, PrefillPolicy
+from localctx.kv import KVChunk, KVContext, KVPart, OnChunk, PrefillPolicy, Route
 from localctx.values import Progress
 
 __all__ = ["ObservedContext", "rate_between"]
@@ -36,6 +36,7 @@ class ObservedContext:
         first: int = 0,
         left: Sequence[KVPart] = (),
         units: Sequence[int] = (),
+        route: Route | None = None,
         on_progress: Progress | None = None,
     ) -> int:
         """See kv.KVContext."""
@@ -51,7 +52,15 @@ class ObservedContext:
 
         try:
             return self._context.stream(
-                prefix, tokens, policy, observed, first=first, left=left, units=units, on_progress=on_progress
+                prefix,
+                tokens,
+                policy,
+                observed,
+                first=first,
+                left=left,
+                units=units,
+                route=route,
+                on_progress=on_progress,
             )
         finally:
             self.streamed_s = time.perf_counter() - started

@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from localctx.bench.calibrate import calibration, decode_points, depth_points
 from localctx.bench.inputs import check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.bench.observed import ObservedContext, rate_between
 from localctx.bench.repeats import PeakMemory, Spread, check_repeats, in_turns, ratio
 from localctx.document import Document
 from localctx.errors import Interrupted, NotComposable
+from localctx.forecast.calibration import Calibration
 from localctx.kv import KVContext, PrefillPolicy
 from localctx.session.cache import Cache, KVModel, opened_cache
 from localctx.session.events import ignore_progress
@@ -56,24 +58,28 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """One evaluation of all tokens in a plain context."""
+    """One evaluation of all tokens in a plain context. decode: (depth, tokens a second) behind it."""
 
     seconds: float
     marks: Marks
     n_evaluated: int
     peak_memory_bytes: int
     n_ctx: int
+    decode: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All repeats. `no_dense`: why there is no baseline, in words."""
+    """All repeats. `no_dense`: why there is no baseline, in words · calibration: the speeds that plans are
+    made from; None where they cannot be.
+    """
 
     model: ModelInfo
     machine: dict[str, Any]
     streamed: tuple[Streamed, ...]
     dense: tuple[Dense, ...]
     no_dense: str | None
+    calibration: Calibration | None = None
 
     @property
     def rates(self) -> tuple[Spread, Spread | None]:
@@ -170,7 +176,7 @@ def measure(
         temporary_store(settings) as (own, folder),
         document_of(source, own, model, n_tokens, folder) as document,
     ):
-        tokens, limit = _prompt(able, own, document, source)
+        tokens, limit, short = _prompt(able, own, document, source)
         too_long = len(tokens) + 1 > limit
         no_dense = f"{len(tokens):,} tokens do not fit a context of {limit:,}" if too_long else None
         stores = (replace(own, store=str(folder / f"store-{number}")) for number in range(n_repeats))
@@ -185,7 +191,25 @@ def measure(
         found = in_turns(ways, n_repeats)
     streamed = tuple(run for run in found["streamed"] if isinstance(run, Streamed))
     dense = tuple(run for run in found.get("dense", ()) if isinstance(run, Dense))
-    return Report(model.info, facts, streamed, dense, no_dense)
+    return Report(model.info, facts, streamed, dense, no_dense, _speeds(model, streamed, dense, short))
+
+
+def _speeds(
+    model: Model, streamed: Sequence[Streamed], dense: Sequence[Dense], short: Dense
+) -> Calibration | None:
+    """What plans are made from: by depth, of all repeats."""
+    points = [
+        (min(depth, run.policy.window + run.policy.sinks + WARM_TOKENS), rate)
+        for run in streamed
+        if run.policy.kind == "window"
+        for depth, rate in depth_points(run.marks)
+    ]
+    return calibration(
+        model,
+        prefill=[point for run in dense for point in depth_points(run.marks)],
+        stream=points,
+        decode=[point for run in (short, *dense) for point in run.decode],
+    )
 
 
 # --- the two ways -----------------------------------------------------------------------------------
@@ -193,15 +217,16 @@ def measure(
 
 def _prompt(
     model: KVModel, settings: Settings, document: Document, source: str | None
-) -> tuple[list[int], int]:
-    """Prefix and document as one prompt, and the largest context; the weights are loaded and warm then."""
+) -> tuple[list[int], int, Dense]:
+    """Prefix and document as one prompt, the largest context, and a run of the prompt's beginning, which has
+    the weights loaded and warm.
+    """
     run = start([document], model, settings, ignore_progress)
     read_all(run)
     check_length(source, run.n_tokens)
     with opened_cache(run, question_task("")) as cache:
         tokens = [*_cache(cache).prefix, *run.readings[0].stream]
-    _dense(model, tokens[:WARM_TOKENS], run.limit)
-    return tokens, run.limit
+    return tokens, run.limit, _dense(model, tokens[:WARM_TOKENS], run.limit)
 
 
 def _cache(cache: Cache | str) -> Cache:
@@ -256,8 +281,9 @@ def _dense(model: Model, tokens: Sequence[int], limit: int) -> Dense:
             )
             last = list(pieces)[-1]
             seconds = time.perf_counter() - started
+            decode = decode_points(context, tokens)
         finally:
             context.close()
     if last.finish_reason == "cancelled":
         raise Interrupted("interrupted")
-    return Dense(seconds, tuple(marks), last.n_evaluated, memory.peak_bytes, context.n_ctx)
+    return Dense(seconds, tuple(marks), last.n_evaluated, memory.peak_bytes, context.n_ctx, decode)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from localctx._native import AbortFlag
-from localctx.engine.generation import Decoder, Generation, NewSplitter
+from localctx.engine.generation import Decoder, Generation, NewSplitter, answering_at_once
 from localctx.engine.open_batch import OpenBatch, PartsStock
 from localctx.engine.schedule import Scheduler
 from localctx.errors import LocalctxError, UsageError
@@ -110,6 +110,7 @@ class BatchContext:
         where the program's own handler does not raise, the pieces end with "cancelled".
         """
         self._check_open()
+        requests = [answering_at_once(request) for request in requests]
         check_requests(requests, self.n_ctx)
         self._end_current()
         self._stop.clear()

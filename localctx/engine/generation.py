@@ -19,7 +19,7 @@ from localctx.engine.stopping import TextStream
 from localctx.engine.thinking import ThinkingSplitter
 from localctx.values import FinishReason, Piece, Progress, Request, Sampling
 
-__all__ = ["Decoder", "Generation", "NewSplitter", "Stock"]
+__all__ = ["Decoder", "Generation", "NewSplitter", "Stock", "answering_at_once"]
 
 NewSplitter = Callable[[bool], ThinkingSplitter]
 """Makes the splitter of one answer; the argument says that the prompt left a thinking block open."""
@@ -80,6 +80,15 @@ class _Answer:
     splitter: ThinkingSplitter
     n_evaluated: int = 0
     n_generated: int = 0
+
+
+def answering_at_once(request: Request) -> Request:
+    """Under a grammar nothing is thought first: an open thinking block is closed."""
+    prompt = request.prompt
+    if not (request.sampling.grammar and prompt.thinking_open):
+        return request
+    closed = replace(prompt, tokens=(*prompt.tokens, *prompt.closing), thinking_open=False)
+    return replace(request, prompt=closed)
 
 
 class Generation:

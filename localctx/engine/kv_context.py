@@ -25,7 +25,7 @@ from localctx.engine.rope import RopeTable
 from localctx.engine.schedule import Slice
 from localctx.engine.streaming import Delivery, stream_steps, stream_units
 from localctx.engine.working_set import WorkingSet
-from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes
+from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes, Route
 from localctx.values import Progress
 
 _MAX_SPARE = 96
@@ -87,6 +87,7 @@ class LlamaKVContext(LlamaContext):
         first: int = 0,
         left: Sequence[KVPart] = (),
         units: Sequence[int] = (),
+        route: Route | None = None,
         on_progress: Progress | None = None,
     ) -> int:
         """See kv.KVContext. `units`: where the independent units start (each of them is a chunk, or several
@@ -94,7 +95,7 @@ class LlamaKVContext(LlamaContext):
 
         lazy: `left` may hold what is stored of first's own segment of `window` tokens; the segment before it
         is evaluated for it, and not handed out. Raises UsageError when the working set does not fit,
-        ValueError for `first`, `left` or `units` that the policy cannot start from.
+        ValueError for `first`, `left`, `units` or `route` that the policy cannot start from.
         """
         if first >= len(tokens):
             return 0
@@ -109,7 +110,10 @@ class LlamaKVContext(LlamaContext):
             n_left, n_positions = sum(part.n_tokens for part in left), self.n_positions - len(prefix)
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
             kept = _attended(left, plan, first)
-            work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver)
+            if policy.recalled_tokens and route is None:
+                raise ValueError("nothing says which earlier runs are put back")
+            asked = route if policy.recalled_tokens else None
+            work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver, route=asked)
         with self._emptied():
             writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0])
             working = WorkingSet(self.cells, self, writer, self._spares)

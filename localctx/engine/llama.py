@@ -102,15 +102,17 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
 
 
 class LlamaModel:
-    """A values.Model. `vocab` serves as long as the model is open."""
+    """A values.Model. `vocab` serves as long as the model is open · header: of its file, overrides in it ·
+    placing: what lies where.
+    """
 
     def __init__(self, header: GGUFHeader, options: EngineOptions, placing: Placing) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
         facts = with_adapters(model_facts(header), header, options.adapters)
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
-        self._header = header
+        self.header = header
         self._options = options
-        self._placing = placing
+        self.placing = placing
         self._memory = ModelMemory(header, options, placing, self.n_ubatch, find_devices)
         template = options.template or chat_template(header)
         self._chat = Chat(template, missing_template(header), options.template_variables)
@@ -166,7 +168,7 @@ class LlamaModel:
 
     def _check_size(self, n_ctx: int, n_seq: int) -> None:
         options = self._options
-        check_context_size(self.info, n_ctx, n_seq, reach(self._header, options.rope), force=options.force)
+        check_context_size(self.info, n_ctx, n_seq, reach(self.header, options.rope), force=options.force)
 
     def open_context(
         self, n_ctx: int, n_seq: int = 1, *, n_outputs: int = 0, n_longest: int | None = None
@@ -216,7 +218,7 @@ class LlamaModel:
         notices = self._require_memory(sizes)
         with self._lock:
             if self._weights is None:
-                loaded = load_file(lib, self._header, self._options, self.show, self._placing)
+                loaded = load_file(lib, self.header, self._options, self.show, self.placing)
                 self._weights, self._load_log = loaded
             self.adapters.load(lib, self._weights)
             try_options(lib, self, self.rope_for(sizes.n_reach), self._tried)
@@ -224,7 +226,7 @@ class LlamaModel:
 
     def rope_for(self, n_ctx: int) -> PassedRope:
         """See new_context.ModelHandle."""
-        return passed_rope(self._header, self._options.rope, n_ctx)
+        return passed_rope(self.header, self._options.rope, n_ctx)
 
     def _require_memory(self, sizes: ContextSizes) -> tuple[str, ...]:
         return self._memory.require(sizes, self.info.name, is_loaded=self._weights is not None)
@@ -240,7 +242,7 @@ class LlamaModel:
     @property
     def n_batch(self) -> int:
         """Tokens of one step."""
-        return self._options.n_batch or self._placing.n_batch
+        return self._options.n_batch or self.placing.n_batch
 
     @property
     def n_ubatch(self) -> int:
@@ -255,7 +257,7 @@ class LlamaModel:
     @property
     def is_offloaded(self) -> bool:
         """Whether a GPU computes it."""
-        return self._placing.n_gpu_layers != 0
+        return self.placing.n_gpu_layers != 0
 
     @property
     def thinking(self) -> ThinkingTags:
@@ -265,7 +267,7 @@ class LlamaModel:
     @property
     def can_reuse(self) -> bool:
         """Whether cached tokens can be cut at any position and shared."""
-        return kv_shape(self._header).is_plain
+        return kv_shape(self.header).is_plain
 
     def forget(self, context: LlamaContext) -> None:
         """A context was closed."""

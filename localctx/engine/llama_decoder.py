@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx._native import AbortFlag
+from localctx.engine.grammar_sampler import GrammarSampler
 from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.schedule import Slice
 from localctx.errors import ModelError
@@ -38,6 +39,7 @@ class LlamaDecoder:
         self._vocab = vocab
         self._stop = stop  # llama.cpp holds its address
         self._samplers: dict[int, int] = {}
+        self._grammars: dict[int, GrammarSampler] = {}
         self._pace = _Pace(n_batch, adapts=bool(self._lib.llama_supports_gpu_offload()))
         self._tokens = np.zeros(n_batch, np.int32)
         self._positions = np.zeros(n_batch, np.int32)
@@ -99,6 +101,8 @@ class LlamaDecoder:
 
     def begin(self, sequence: int, sampling: Sampling) -> None:
         self.end(sequence)
+        if sampling.grammar:
+            self._grammars[sequence] = self._vocab.grammar_sampler(sampling.grammar)
         chain = self._lib.llama_sampler_chain_init(self._lib.llama_sampler_chain_default_params())
         for part in _sampler_parts(self._lib, sampling):
             self._lib.llama_sampler_chain_add(chain, part)
@@ -108,9 +112,15 @@ class LlamaDecoder:
         chain = self._samplers.pop(sequence, None)
         if chain is not None:
             self._lib.llama_sampler_free(chain)
+        grammar = self._grammars.pop(sequence, None)
+        if grammar is not None:
+            grammar.close()
 
     def sample(self, sequence: int, row: int) -> int | None:
-        token = int(self._lib.llama_sampler_sample(self._samplers[sequence], self._handle, row))
+        chain = self._samplers[sequence]
+        token = int(self._lib.llama_sampler_sample(chain, self._handle, row))
+        if sequence in self._grammars:
+            token = self._grammars[sequence].sample(chain, self.logits(row), token)
         return None if self._vocab.is_end(token) else token
 
     def logits(self, row: int) -> NDArray[np.float32]:
@@ -136,7 +146,7 @@ class LlamaDecoder:
 
 
 def _sampler_parts(lib: Any, sampling: Sampling) -> Iterator[int]:
-    """The links of a sampler chain, in llama.cpp's usual order; a grammar would come first."""
+    """The links of a sampler chain, in llama.cpp's usual order; a grammar comes before it."""
     if sampling.temperature <= 0:
         yield lib.llama_sampler_init_greedy()
         return

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from localctx.engine.gguf import GGUFHeader
+from localctx.engine.grammar_sampler import GrammarSampler
 
 __all__ = ["LlamaVocab", "adds_space", "bounded_pieces"]
 
@@ -124,6 +125,17 @@ class LlamaVocab:
     def is_control(self, token: int) -> bool:
         """Whether the id stands for no text."""
         return bool(self._lib.llama_vocab_is_control(self._handle, token))
+
+    def grammar_sampler(self, grammar: str) -> GrammarSampler:
+        """A sampler that keeps to the grammar, in visible text. Raises ModelError."""
+        hidden = frozenset(token for token in self.control_ids if not self.is_end(token))
+        return GrammarSampler(
+            self._lib,
+            self._handle,
+            grammar,
+            lambda token: b"" if self.is_end(token) else self.piece(token),
+            hidden,
+        )
 
     def is_end(self, token: int) -> bool:
         """Whether the id ends an answer."""

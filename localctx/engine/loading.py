@@ -37,12 +37,18 @@ def load_file(
     options: EngineOptions,
     show: Callable[[LoadLog], None],
     placing: Placing | None = None,
+    *,
+    allocates: bool = True,
 ) -> tuple[int, str]:
     """llama.cpp's model, its vocabulary alone without `placing`; and what it said while loading, which is
-    shown. Raises ModelError with its own reason, UsageError for an override that it never looked at.
+    shown. Without `allocates` nothing is read into memory but the vocabulary: contexts of it are only counted
+    (no_alloc.py). Raises ModelError with its own reason, UsageError for an override that it never looked at.
     """
     parameters = lib.llama_model_default_params()
     parameters.vocab_only = placing is None
+    if not allocates:
+        parameters.no_alloc = True
+        parameters.load_mode = lib.LLAMA_LOAD_MODE_NONE  # with any other the process is ended
     kept = _place(lib, parameters, placing or Placing())
     overrides = parse_overrides(options.overrides)
     passed = [override for override in overrides if override.key != _NO_SPACE.key]

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from localctx._native import State
-from localctx.engine.generation import Generation, Stock
+from localctx.engine.generation import Generation, Stock, answering_at_once
 from localctx.engine.plan import Work
 from localctx.engine.schedule import Scheduler
 from localctx.errors import LocalctxError
@@ -112,6 +112,7 @@ class OpenBatch:
     def submit(self, request: Request, parts: Sequence[KVPart] = (), shared: Shared | None = None) -> int:
         """See kv.Batch."""
         self._check_open()
+        request = answering_at_once(request)
         self._host.check(request)
         ordered = sorted((part for part in parts if part.n_tokens), key=lambda part: part.position)
         if ordered and self._stock is None:

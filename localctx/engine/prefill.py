@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from localctx.errors import UsageError
-from localctx.kv import RUN_TOKENS, PrefillPolicy
+from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, PrefillPolicy
 
 __all__ = ["Plan", "Step", "chunk_tokens", "plan_prefill", "sink_tokens", "unit_groups", "whole_runs"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Evaluate tokens [start, end), which attend to the sinks, to [keep_from, start) and to themselves.
+    """Evaluate tokens [start, end), which attend to the sinks, to what is put back right before keep_from, to
+    [keep_from, start) and to themselves.
 
     base: token t stands at position n_prefix + base + t · begins_anew: what the cache holds of the stream
     is forgotten first · is_wanted: the KV goes to the caller.
@@ -61,7 +62,8 @@ def _held(policy: PrefillPolicy, n_tokens: int) -> int:
         case "exact":
             return n_tokens
         case "window":
-            return min(sink_tokens(policy) + whole_runs(policy.window), n_tokens)
+            attended = sink_tokens(policy) + policy.recalled_tokens + whole_runs(policy.window)
+            return min(attended, n_tokens)
         case "lazy":
             return min(2 * _segment(policy), n_tokens)
         case "independent":
@@ -73,7 +75,9 @@ def chunk_tokens(policy: PrefillPolicy, n_prefix: int, n_tokens: int, n_ctx: int
 
     Raises UsageError when not even one run fits.
     """
-    chunk = max(RUN_TOKENS, n_batch // RUN_TOKENS * RUN_TOKENS)
+    chunk, least = max(RUN_TOKENS, n_batch // RUN_TOKENS * RUN_TOKENS), RUN_TOKENS
+    if policy.recalled_tokens:  # what is put back for a chunk depends on its tokens: it is always that long
+        chunk = least = RECALL_CHUNK_TOKENS
     held = _held(policy, n_tokens)
     room = n_ctx - n_prefix - held
     if held == n_tokens or policy.kind == "lazy":  # the chunk is part of what is held
@@ -81,12 +85,14 @@ def chunk_tokens(policy: PrefillPolicy, n_prefix: int, n_tokens: int, n_ctx: int
             return chunk
         needed = n_prefix + held
     else:
-        if room >= RUN_TOKENS:
+        if room >= least:
             return min(chunk, room // RUN_TOKENS * RUN_TOKENS)
-        needed = n_prefix + held + RUN_TOKENS
+        needed = n_prefix + held + least
     raise UsageError(
         f"prefill with policy {policy.kind} needs {needed:,} tokens of context, there are {n_ctx:,}",
-        f"--ctx {needed}, or less to attend to: --kv window=N" + (",sinks=N" if policy.sinks else ""),
+        f"--ctx {needed}, or less to attend to: --kv window=N"
+        + (",sinks=N" if policy.sinks else "")
+        + (",routed=K" if policy.routed else ""),
     )
 
 
@@ -95,15 +101,17 @@ def plan_prefill(
 ) -> Plan:
     """The steps of policies exact, window and lazy for tokens [first, n_tokens), wherever it begins the same.
 
-    Positions grow while tokens leave the window, and are taken back, to right behind the sinks, when the next
-    chunk would pass the n_positions that are behind the prefix: a token's position does not depend on where
-    the stream began. The first of the n_left tokens at hand are the sinks, unless they are all before
-    `first`.
+    Positions grow while tokens leave the window, and are taken back, to right behind the sinks and the room
+    for what is put back, when the next chunk would pass the n_positions that are behind the prefix: a token's
+    position does not depend on where the stream began. The first of the n_left tokens at hand are the sinks,
+    unless they are all before `first`.
 
     Raises ValueError when `first` is inside a run, or when `left` lacks what the policy attends to.
     """
     if first % RUN_TOKENS or not 0 <= n_left <= first:
         raise ValueError(f"{n_left} tokens of left context before token {first}")
+    if policy.recalled_tokens and first % n_chunk:
+        raise ValueError(f"token {first} is inside a chunk for which earlier runs are put back")
     if policy.kind == "lazy":
         return _plan_lazy(_segment(policy), n_tokens, first, n_left, n_chunk)
     window = whole_runs(policy.window) if policy.kind == "window" else n_tokens
@@ -116,7 +124,7 @@ def plan_prefill(
     for start, end in _chunks(0, n_tokens, n_chunk):
         keep_from = max(n_sinks, start - window) if start > n_sinks else 0
         if base + start + n_chunk > n_positions:  # whether or not the last chunk is that long
-            base = n_sinks - keep_from
+            base = n_sinks + policy.recalled_tokens - keep_from
         if end > first:
             steps.append(Step(max(start, first), end, keep_from, base))
     n_local = n_left if n_left == first else n_left - n_sinks

@@ -194,4 +194,5 @@ def assemble(
     tail = rendered.parts[-1] if rendered.parts else None
     is_open = tail is not None and not tail.is_content and starts_open(tail.text, tags)
     layout = lay_out(rendered, vocabulary, content)
-    return Prompt(layout.tokens, is_open, rendered.notices, layout.content)
+    closing = tuple(encode_joined(vocabulary, vocabulary.encode_special, f"{tags.close}\n\n", first=False))
+    return Prompt(layout.tokens, is_open, rendered.notices, layout.content, closing if is_open else ())

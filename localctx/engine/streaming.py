@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from localctx._native import Rope, State
-from localctx.engine.prefill import Plan
+from localctx.engine.prefill import Plan, Step
 from localctx.engine.restoring import rows_of
 from localctx.engine.working_set import WorkingSet
-from localctx.kv import KVChunk, KVPart, OnChunk
+from localctx.kv import KVChunk, KVPart, OnChunk, Route
 from localctx.values import Progress
 
 __all__ = ["Delivery", "stream_steps", "stream_units"]
@@ -46,10 +48,12 @@ def stream_steps(
     plan: Plan,
     left: Sequence[KVPart],
     deliver: Delivery,
+    route: Route | None = None,
 ) -> None:
     """Evaluate plan.lead, put `left` behind it, evaluate the rest; deliver what is wanted.
 
-    `left`: the sinks, where left_from is behind them, and the tokens from left_from on.
+    `left`: the sinks, where left_from is behind them, and the tokens from left_from on. `route` is asked for
+    what is put back for a step while the one before is evaluated.
     """
     is_pinned = plan.n_sinks == 0
     local = list(left)
@@ -62,17 +66,55 @@ def stream_steps(
     for step in plan.lead:
         working.evaluate(tokens[step.start : step.end])
     working.append(local)
-    for step in plan.steps:
-        if not is_pinned and step.start >= plan.n_sinks:
-            working.pin(plan.n_sinks)
-            is_pinned = True
-        if step.begins_anew:
-            working.begin_anew(step.start, step.base)
-        working.keep_from(step.keep_from)
-        working.move(step.base)
-        working.evaluate(tokens[step.start : step.end])
-        if step.is_wanted:
-            deliver(step.start, working.export(step.start, step.end))
+    with _Recalls(plan, route) as recalls:
+        for number, step in enumerate(plan.steps):
+            if not is_pinned and step.start >= plan.n_sinks:
+                working.pin(plan.n_sinks)
+                is_pinned = True
+            working.forget_recalled()
+            if step.begins_anew:
+                working.begin_anew(step.start, step.base)
+            working.keep_from(step.keep_from)
+            working.move(step.base)
+            working.recall(recalls.of(number))
+            working.evaluate(tokens[step.start : step.end])
+            if step.is_wanted:
+                deliver(step.start, working.export(step.start, step.end))
+
+
+class _Recalls:
+    """What is put back for each step, looked for while the step before is evaluated where that one's tokens
+    cannot be part of it.
+    """
+
+    def __init__(self, plan: Plan, route: Route | None) -> None:
+        self._plan = plan
+        self._route = route
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="recall")
+        self._next: Future[Sequence[KVPart]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def of(self, number: int) -> Sequence[KVPart]:
+        """The parts for this step; begins to look for those of the next."""
+        if self._route is None:
+            return ()
+        step, following = self._plan.steps[number], self._plan.steps[number + 1 : number + 2]
+        found = self._next.result() if self._next is not None else self._ask(step)
+        self._next = None
+        if following and following[0].keep_from <= step.start:
+            self._next = self._pool.submit(self._ask, following[0])
+        return found
+
+    def _ask(self, step: Step) -> Sequence[KVPart]:
+        first = self._plan.n_sinks
+        if self._route is None or step.keep_from <= first:
+            return ()
+        return self._route(first, step.keep_from, step.start, step.end)
 
 
 def stream_units(

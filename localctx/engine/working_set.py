@@ -1,7 +1,8 @@
-"""The cells of a streaming prefill: [prefix | sinks | local tokens], positions that grow, and are taken back.
+"""The cells of a streaming prefill: [prefix | sinks | put back | local tokens].
 
-Sequence 0 holds it all; spare sequences lend their ids to what is exported. Tokens are counted from the
-stream's start, token t stands at position base + t. Knows no policy: plans come from prefill.py.
+Positions grow, and are taken back. Sequence 0 holds it all; spare sequences lend their ids to what is
+exported. Tokens are counted from the stream's start, token t stands at position base + t. Knows no policy:
+plans come from prefill.py.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class WorkingSet:
         self._n_prefix = self._n_fixed = 0
         self._start = self._end = 0  # the local tokens held
         self._base = 0
+        self._recalled = (0, 0)  # positions of what was put back before the local tokens
         self.n_evaluated = 0
         self.n_moved = 0
 
@@ -102,6 +104,27 @@ class WorkingSet:
         if token > self._start:
             self._cells.drop(_MAIN, self._base + self._start, self._base + min(token, self._end))
             self._start = token
+
+    def recall(self, parts: Sequence[KVPart]) -> None:
+        """Put stored KV of evicted tokens right before the local ones, until forget_recalled().
+
+        Raises ValueError where there is no room for it.
+        """
+        end = self._base + self._start
+        first = end - sum(part.n_tokens for part in parts)
+        if first < self._n_fixed:
+            raise ValueError(f"{end - first} tokens put back, there is room for {end - self._n_fixed}")
+        if parts:
+            positions = np.arange(first, end, dtype=np.int32)
+            self._writer.write(_MAIN, slices_of(parts, positions, self._writer.slice_tokens))
+            self._recalled = (first, end)
+
+    def forget_recalled(self) -> None:
+        """Take out what recall() put there."""
+        first, end = self._recalled
+        if end > first:
+            self._cells.drop(_MAIN, first, end)
+        self._recalled = (0, 0)
 
     def append(self, parts: Sequence[KVPart]) -> None:
         """Put stored KV of the next tokens behind what is held."""

@@ -24,7 +24,7 @@ from localctx.from_settings import ChosenModel, open_model_for
 from localctx.settings import Settings
 from localctx.values import Context, Model, Progress, RopeInfo
 
-__all__ = ["measure", "methods_for"]
+__all__ = ["loss_of", "measure", "methods_for"]
 
 N_ROWS = 256
 """Rows of logits asked for at a time."""
@@ -172,7 +172,7 @@ def _losses(model: ScoredModel, tokens: Sequence[int], n_context: int) -> tuple[
 
     def take(first: int, logits: Rows) -> None:
         at = slice(first, first + len(logits))
-        losses[at] = _loss_of(logits, targets[at])
+        losses[at] = loss_of(logits, targets[at])
 
     with closing(model.open_context(len(tokens) + 1, n_outputs=N_ROWS)) as context:
         held = context.snapshot(tokens[: n_context - 1], is_wanted=lambda n_bytes: False)
@@ -181,7 +181,7 @@ def _losses(model: ScoredModel, tokens: Sequence[int], n_context: int) -> tuple[
         return losses, context.rope
 
 
-def _loss_of(logits: Rows, targets: NDArray[np.int64]) -> Losses:
+def loss_of(logits: Rows, targets: NDArray[np.int64]) -> Losses:
     """-log softmax of each row at its target."""
     highest = logits.max(axis=1)
     total = np.log(np.exp(logits - highest[:, None]).sum(axis=1, dtype=np.float64))

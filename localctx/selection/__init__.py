@@ -24,6 +24,7 @@ from localctx.selection.key_sentences import Sentence, key_sentences, sentences
 from localctx.selection.question import QuestionTraits, question_traits
 from localctx.selection.references import Reference, references, targets
 from localctx.selection.refusals import says_not_found
+from localctx.selection.routing import LexicalRouter, recalled_runs
 from localctx.selection.support import Judgement, Statement, judgement, support
 from localctx.values import Scores
 
@@ -31,6 +32,7 @@ __all__ = [
     "Chosen",
     "Claim",
     "Judgement",
+    "LexicalRouter",
     "Passage",
     "QuestionTraits",
     "Reference",
@@ -46,6 +48,7 @@ __all__ = [
     "judgement",
     "key_sentences",
     "question_traits",
+    "recalled_runs",
     "references",
     "says_not_found",
     "sentences",

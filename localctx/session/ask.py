@@ -27,7 +27,7 @@ from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.one_context import Held, QuestionCache, sharing_one_context
 from localctx.session.opening import index_all, introduce, sum_coverage, timed
 from localctx.session.placing import Placed, decode_placed
-from localctx.session.prompts import document_messages, question_task
+from localctx.session.prompts import document_messages
 from localctx.session.provenance import Coverage
 from localctx.session.run import Run, start
 from localctx.session.snapshots import SnapshotContext, WholeState
@@ -103,7 +103,7 @@ def answered(
 ) -> Iterator[Event]:
     """Answer from the documents that were read and indexed; raises what ask() does. `held`: see there."""
     kept = None if held is None else held.kept
-    with opened_cache(run, question_task(question), kept) as found:
+    with opened_cache(run, run.task(question), kept) as found:
         if isinstance(found, str):
             yield from _answer(run, index, question, found, kept, decoding)
             return
@@ -248,7 +248,7 @@ def _prepare(
     run: Run, index: LexicalIndex, question: str, cache: QuestionCache | str
 ) -> Generator[Event, None, _Prepared]:
     """The strategy, what goes into the context, and the request made of it; certain to fit the limit."""
-    max_tokens, task = run.settings.max_tokens, question_task(question)
+    max_tokens, task = run.settings.max_tokens, run.task(question)
 
     def request(filling: Filling) -> Request:
         return run.request(document_messages(filling.fragments, task), max_tokens)

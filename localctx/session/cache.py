@@ -10,12 +10,12 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from localctx.assemble import RunOf
 from localctx.errors import NotComposable, UsageError
-from localctx.kv import RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
+from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
 from localctx.session.encoding import Encoding
 from localctx.session.frame import Frame, frame_of
 from localctx.session.kept import Kept, kept_or_opened
@@ -116,8 +116,8 @@ class Cache:
         policy = self.run.settings.cache.prefill_policy
         if policy.kind != "window":
             return policy
-        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks)
-        return PrefillPolicy("window", max(RUN_TOKENS, window), policy.sinks)
+        window = min(policy.window, self._window_limit(n_ctx, 1) - policy.sinks - policy.recalled_tokens)
+        return replace(policy, window=max(RUN_TOKENS, window))
 
     def _window_limit(self, n_ctx: int, n_windows: int) -> int:
         """The largest window, in whole runs, of which n_windows fit beside prefix and chunk."""
@@ -141,13 +141,13 @@ class Cache:
         """The reading's tokens under a policy."""
         key = (reading.ordinal, policy, offset)
         if key not in self._streams:
-            tokens, firsts = reading.stream, reading.first_tokens
-            self._streams[key] = self.kept.streams.get(tokens, self.space, policy, firsts, offset)
+            tokens, units = reading.stream, reading.first_tokens
+            self._streams[key] = self.kept.streams.get(tokens, self.space, policy, units, offset)
         return self._streams[key]
 
     def lazy_streams(self, reading: Reading) -> list[TokenStream]:
         """The reading's tokens as they are prefilled on demand, in several grids of cells: in one of them
-        little is evaluated for a passage beside its left context (prefill.lazy_plan).
+        little is evaluated for a passage beside its left context (lazy_spans.lazy_plan).
         """
         policy = self.lazy_policy
         step = max(RUN_TOKENS, policy.window // LAZY_GRIDS // RUN_TOKENS * RUN_TOKENS)
@@ -194,20 +194,19 @@ class Cache:
         """Cells that prefilling under a policy takes, a few for the prefix alone at least. Raises UsageError
         for more than the model was trained for.
         """
-        attended = policy.sinks + policy.window
-        if policy.kind == "exact" or (policy.kind == "window" and n_tokens <= attended):
+        if policy.kind == "exact" or n_tokens <= policy.attended_tokens:
             local = n_tokens
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
-            local = (attended if policy.kind == "window" else 0) + min(CHUNK_TOKENS, self.limit // 4)
+            local = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
+            local += policy.attended_tokens
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
-            sinks = f",sinks={policy.sinks}" if policy.sinks else ""
             raise UsageError(
-                f"prefill under --kv policy={policy.kind}{sinks} takes a context of {n_ctx:,} tokens, "
-                f"{self.model.info.name} was trained for {self._trained:,}",
-                "policy=window, fewer sinks, or --force",
+                f"prefill under --kv policy={policy.kind}{policy.beside_window} takes a context of {n_ctx:,} "
+                f"tokens, {self.model.info.name} was trained for {self._trained:,}",
+                "policy=window, fewer sinks or routed blocks, or --force",
             )
         return n_ctx
 

@@ -44,12 +44,25 @@ class Encoder:
         self._keep = keep
         self._queue: queue.Queue[KVChunk | None] = queue.Queue(N_WAITING)
         self._failure: BaseException | None = None
+        self._ended_by: BaseException | None = None
+        self._n_handed_on = 0
+        self._handed_on = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="localctx-encoder", daemon=True)
 
     def on_chunk(self, chunk: KVChunk) -> None:
         """Take the KV of some runs of the stream."""
         self._raise_failure()
         self._queue.put(chunk)
+
+    def wait_for(self, number: int) -> None:
+        """Wait until the run with this number, which came before, was handed on.
+
+        Raises what on_chunk() does.
+        """
+        with self._handed_on:
+            self._handed_on.wait_for(lambda: self._n_handed_on > number or self._ended_by is not None)
+            if self._n_handed_on <= number and self._ended_by is not None:
+                raise self._ended_by  # whether or not it came out elsewhere meanwhile
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,6 +91,9 @@ class Encoder:
                 self._encode(chunk)
             except BaseException as error:  # noqa: BLE001  # handed to the thread that computes
                 self._failure, has_failed = error, True
+                with self._handed_on:
+                    self._ended_by = error
+                    self._handed_on.notify_all()
 
     def _encode(self, chunk: KVChunk) -> None:
         encoding = self._encoding
@@ -93,3 +109,6 @@ class Encoder:
                 error_bound=encoding.error_bound,
             )
             self._keep(number, data)
+            with self._handed_on:
+                self._n_handed_on = number + 1
+                self._handed_on.notify_all()

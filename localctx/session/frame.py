@@ -27,10 +27,12 @@ class Frame:
     suffix: tuple[int, ...]
     thinking_open: bool = False
     notices: tuple[str, ...] = ()
+    closing: tuple[int, ...] = ()
 
     def prompt(self, body: Sequence[int]) -> Prompt:
         """The whole prompt round the documents' tokens."""
-        return Prompt((*self.prefix, *body, *self.suffix), self.thinking_open, self.notices)
+        tokens = (*self.prefix, *body, *self.suffix)
+        return Prompt(tokens, self.thinking_open, self.notices, closing=self.closing)
 
 
 def frame_of(model: Model, task: Sequence[str]) -> Frame | None:
@@ -40,4 +42,6 @@ def frame_of(model: Model, task: Sequence[str]) -> Frame | None:
     if len(prompt.content) != sum(bool(part) for message in messages for part in message.content):
         return None
     start, end = prompt.content[DOCUMENT_PART]
-    return Frame(prompt.tokens[:start], prompt.tokens[end:], prompt.thinking_open, prompt.notices)
+    return Frame(
+        prompt.tokens[:start], prompt.tokens[end:], prompt.thinking_open, prompt.notices, prompt.closing
+    )

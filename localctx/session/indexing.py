@@ -214,7 +214,7 @@ def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[
     largest = max((plan for plan in plans if plan.n_missing), key=needed)
     n_ctx = needed(largest)
     policy = largest.stream.policy
-    window = f", window {policy.window:,}" if policy.kind == "window" else ""
+    window = f", window {policy.window:,}{policy.beside_window}" if policy.kind == "window" else ""
     why = (
         f"{n_missing:,} tokens to prefill, policy {policy.kind}{window}, codec {largest.encoding.codec}, "
         f"working set {n_ctx:,} tokens"

@@ -1,8 +1,9 @@
-"""An answer's text against what it was made from: how far it is supported, and by which sentences."""
+"""What was decoded → the answer that stands: its support, its citations, what the documents do not hold."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from localctx.index import LexicalIndex
 from localctx.selection import Judgement, judgement, says_not_found, supporting_sentences, unsupported
@@ -15,6 +16,7 @@ from localctx.session.prompts import NOT_FOUND
 from localctx.session.provenance import Citation
 from localctx.session.reading import Passage
 from localctx.session.run import Run
+from localctx.session.structured import said
 
 __all__ = ["N_CANDIDATES", "judge"]
 
@@ -25,25 +27,32 @@ N_CANDIDATES = 32
 def judge(
     run: Run, index: LexicalIndex, filling: Filling, decoded: Decoded, question: str
 ) -> Generator[Event, None, tuple[str, Judgement, tuple[Citation, ...]]]:
-    """The answer's text, how far it is supported and its citations; flags what the documents do not hold."""
+    """The answer's text, how far it is supported and its citations; flags what the documents do not hold. A
+    structured answer is judged by its values and stays as it is.
+    """
     text = decoded.text.strip()
+    spoken = text if run.schema is None else said(text)
     passages = filling.passages
     if filling.is_whole:
-        ranked = [number for number, _ in index.search(f"{question} {text}", N_CANDIDATES).ranking]
+        ranked = [number for number, _ in index.search(f"{question} {spoken}", N_CANDIDATES).ranking]
         first_ones = range(min(N_CANDIDATES, run.n_blocks))
         passages = tuple(run.passage(number) for number in ranked or first_ones)
-    for claim in unsupported(text, run.text(), question):
+    for claim in unsupported(spoken, run.text(), question):
         yield run.warn(f"not in the document: {claim.text}")
     if decoded.finish_reason == "length":
-        yield run.warn(f"the answer was cut at {run.settings.max_tokens} tokens; --max-tokens allows more")
+        yield run.warn(_cut(run))
     judged = judgement(
         question,
-        text,
+        spoken,
         [passage.text for passage in passages],
         headings=[(passage.source, *passage.heading_path) for passage in passages],
         absent=index.absent(question),
         language=run.language,
     )
+    if run.schema is not None:
+        holds = judged.verdict != "none"
+        citations = _citations(run, question, judged.without_unheld(spoken), passages) if holds else ()
+        return text, replace(judged, statements=()), citations
     if judged.verdict != "none":
         return text, judged, _citations(run, question, judged.without_unheld(text), passages)
     if decoded.finish_reason == "stop" and not (text and says_not_found(text)):
@@ -55,6 +64,12 @@ def judge(
         text, judged = NOT_FOUND, Judgement("none")
         yield Replaced(text)
     return text, judged, ()
+
+
+def _cut(run: Run) -> str:
+    """What is said of an answer that did not come to its end."""
+    whole = "" if run.schema is None else " and is no complete JSON"
+    return f"the answer was cut at {run.settings.max_tokens} tokens{whole}; --max-tokens allows more"
 
 
 def _citations(run: Run, question: str, answer: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:

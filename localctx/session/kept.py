@@ -225,8 +225,8 @@ class Kept:
                 found.append("it was made with other rotary settings or another prefix")
             elif identity.policy.kind != "lazy" and identity.policy != stream.policy:
                 made = identity.policy
-                sinks = f", sinks {made.sinks:,}" if made.sinks else ""
-                found.append(f"it was made with policy {made.kind}, window {made.window:,}{sinks}")
+                beside = made.beside_window
+                found.append(f"it was made with policy {made.kind}, window {made.window:,}{beside}")
         return list(dict.fromkeys(found))
 
     # --- the prefix -----------------------------------------------------------------------------------

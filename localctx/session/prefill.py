@@ -7,28 +7,27 @@ goes on where it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 from localctx.document import Document
 from localctx.document.cache import full_name
-from localctx.kv import KVChunk, KVContext, KVPart, KVSpace, PrefillPolicy
+from localctx.kv import RECALL_CHUNK_TOKENS, KVChunk, KVContext, KVPart, KVSpace, PrefillPolicy
 from localctx.session.cache import CHUNK_TOKENS, PREFIX_CODEC, Cache
 from localctx.session.encoding import Encoder, Encoding
 from localctx.session.events import Listener, Progress
 from localctx.session.kept import Keep
+from localctx.session.lazy_spans import Span
 from localctx.session.reading import Reading
+from localctx.session.recalling import Recalling
 from localctx.session.token_stream import TokenStream
 from localctx.store import DocumentIdentity, joined
 
-__all__ = ["Done", "ensure_prefix", "identity_of", "lazy_plan", "prefill_rest", "prefill_spans"]
+__all__ = ["Done", "ensure_prefix", "identity_of", "prefill_rest", "prefill_spans"]
 
 REPORT_SECONDS = 0.2
-Span: TypeAlias = tuple[int, int]
-"""Tokens [first, end)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,63 +110,17 @@ def _with_left(
 
 
 def _start_of(stream: TokenStream, n_leading: int) -> int:
-    """Where a prefill may begin when n_leading runs are at hand: an independent unit is evaluated whole."""
+    """Where a prefill may begin when n_leading runs are at hand: an independent unit is evaluated whole, and
+    so is a chunk for which earlier runs are put back.
+    """
     first = stream.spans[n_leading][0]
+    if stream.policy.recalled_tokens:
+        return first // RECALL_CHUNK_TOKENS * RECALL_CHUNK_TOKENS
     return max((unit for unit in stream.units if unit <= first), default=first)
 
 
 def _tell_wait(cache: Cache, identity: DocumentIdentity) -> None:
     cache.run.note(f"{identity.name}: waited for another process that prefilled it")
-
-
-def lazy_plan(
-    cache: Cache, streams: Sequence[TokenStream], wanted: Sequence[Span]
-) -> list[tuple[TokenStream, list[Span]]]:
-    """What must be prefilled so that the `wanted` spans are at hand, each in one of the lazy streams of a
-    document: where the fewest tokens have to be evaluated, given those before it.
-
-    The first stream has offset 0. The others begin their cells elsewhere: one of them has a cell that begins
-    shortly before the span, and the cell before that is all the left context it gets.
-    """
-    runs: dict[int, set[int]] = {place: set() for place in range(len(streams))}
-    spans: dict[int, list[Span]] = {place: [] for place in runs}
-    for first, end in wanted:
-        best: tuple[int, int, list[Span]] | None = None
-        for place, stream in enumerate(streams):
-            if place and stream.spans[stream.run_at(first)][0] < stream.offset + stream.policy.window:
-                continue
-            found = _missing_spans(cache, stream, runs[place].union(stream.runs_of(first, end)))
-            n_more = _n_evaluated(stream, found) - _n_evaluated(stream, spans[place])
-            if best is None or n_more < best[0]:
-                best = n_more, place, found
-        if best is not None:
-            place = best[1]
-            runs[place].update(streams[place].runs_of(first, end))
-            spans[place] = best[2]
-    return [(streams[place], found) for place, found in spans.items() if found]
-
-
-def _n_evaluated(stream: TokenStream, spans: Sequence[Span]) -> int:
-    """Tokens that prefilling the spans evaluates, left context included."""
-    window = stream.policy.window
-    return sum(end - first + min(window, stream.cell_of(first)) for first, end in spans)
-
-
-def _missing_spans(cache: Cache, stream: TokenStream, wanted: Iterable[int]) -> list[Span]:
-    """What must be prefilled so that the runs with the `wanted` numbers are at hand.
-
-    One span a cell of the lazy grid: from the cell's first missing run to the last one wanted in it.
-    """
-    by_cell: dict[int, list[int]] = {}
-    for number in wanted:
-        by_cell.setdefault(stream.cell_of(stream.spans[number][0]), []).append(number)
-    spans: list[Span] = []
-    for cell, numbers in sorted(by_cell.items()):
-        cell_runs = stream.runs_of(cell, stream.spans[max(numbers)][1])
-        n_leading = cache.kept.n_leading([stream.ids[number] for number in cell_runs], cache.codec)
-        if n_leading < len(cell_runs):
-            spans.append((stream.spans[cell_runs[n_leading]][0], stream.spans[cell_runs[-1]][1]))
-    return spans
 
 
 def prefill_spans(
@@ -212,8 +165,10 @@ def _stream(
         keep(number, data)
         n_kept += 1
 
+    recalling = Recalling(cache.kept, stream, first) if stream.policy.recalled_tokens else None
+    kept_on = counted if recalling is None else recalling.noting(counted)
     started = time.perf_counter()
-    with _pausing_on_error(context), Encoder(stream, encoding, counted) as encoder:
+    with _pausing_on_error(context), Encoder(stream, encoding, kept_on) as encoder:
         n_evaluated = context.stream(
             cache.prefix,
             tokens,
@@ -222,6 +177,7 @@ def _stream(
             first=first - shift,
             left=left,
             units=stream.units,
+            route=None if recalling is None else partial(recalling.parts, encoder),
             on_progress=_meter(cache.run.listen, end - first),
         )
     cache.note_rate(n_evaluated, time.perf_counter() - started, "stream")

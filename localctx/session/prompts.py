@@ -26,8 +26,11 @@ def document_messages(fragments: Sequence[str], task: Sequence[str]) -> list[Mes
     ]
 
 
-def question_task(question: str) -> tuple[str, ...]:
-    """The task of `ask`."""
+def question_task(question: str, schema: str | None = None) -> tuple[str, ...]:
+    """The task of `ask`; with a JSON schema the answer is to be JSON."""
+    if schema is not None:
+        lead = "Answer from the document above, as JSON that fulfils this schema:\n"
+        return (lead, schema, "\n\nQuestion: ", question)
     return ("Answer from the document above, in one or two sentences.\n\nQuestion: ", question)
 
 

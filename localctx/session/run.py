@@ -13,8 +13,10 @@ from localctx.engine.reranker import RerankerFile
 from localctx.session.answer import Timings
 from localctx.session.decoding import Decoded
 from localctx.session.events import Listener, Notice
+from localctx.session.prompts import question_task
 from localctx.session.provenance import Pulled
 from localctx.session.reading import Passage, Reading
+from localctx.session.structured import AnswerSchema, answer_schema
 from localctx.settings import Settings
 from localctx.values import Context, Message, Model, Prompt, Request, Sampling
 
@@ -27,7 +29,7 @@ class Run:
     pulled: what was read because a passage refers to it · blocks: running numbers of those to attend to,
     where the caller knows better than any selector · embedder: or why there is none, in words; None: nobody
     asked for one · reranker: judges the best passages again · selection: how passages were chosen, for the
-    answer.
+    answer · schema: what the answer has to fulfil.
     """
 
     readings: list[Reading]
@@ -46,6 +48,7 @@ class Run:
     embedder: EmbedderFile | str | None = None
     reranker: RerankerFile | None = None
     selection: dict[str, object] | None = None
+    schema: AnswerSchema | None = None
     _unheard: list[str] = field(default_factory=list)
 
     @property
@@ -90,6 +93,10 @@ class Run:
             index -= reading.n_blocks
         raise IndexError(index)
 
+    def task(self, question: str) -> tuple[str, ...]:
+        """What is asked for, in the form that the answer is to have."""
+        return question_task(question, None if self.schema is None else self.schema.text)
+
     def text(self) -> Iterator[str]:
         """All documents' text, in pieces."""
         for reading in self.readings:
@@ -127,6 +134,7 @@ class Run:
                 min_p=settings.min_p,
                 seed=settings.seed,
                 max_tokens=min(max_tokens, settings.max_tokens),
+                grammar=self.schema.grammar if self.schema is not None else "",
             ),
         )
 
@@ -163,6 +171,7 @@ def start(
     limit = _limit(model, settings, n_seq)
     warnings = list(model.info.notices)
     run = Run(readings, model, settings, listen, limit, time.perf_counter(), warnings=warnings)
+    run.schema = answer_schema(settings)
     if settings.strategy == "stream" and (settings.rope_freq_base or settings.rope_scale):
         run.note(
             f"stored KV stays within the {model.info.n_ctx_train:,} tokens that {model.info.name} was trained"

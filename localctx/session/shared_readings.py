@@ -13,6 +13,7 @@ from localctx.session.answer import Timings
 from localctx.session.events import Event, Listener
 from localctx.session.opening import index_all, introduce, timed
 from localctx.session.run import Run, start
+from localctx.session.structured import answer_schema
 from localctx.settings import Settings
 from localctx.values import Model
 
@@ -35,7 +36,7 @@ class SharedReading:
         self.is_new = False
         return replace(
             base, settings=settings, started=started, blocks=blocks, timings=timings,
-            warnings=list(base.warnings), pulled=[], _unheard=[],
+            warnings=list(base.warnings), pulled=[], schema=answer_schema(settings), _unheard=[],
         )  # fmt: skip
 
 
@@ -83,9 +84,9 @@ class SharedReadings:
 
 
 def _without_sampling(settings: Settings) -> Settings:
-    """What readings depend on: all but how tokens are chosen, and how many."""
+    """What readings depend on: all but how tokens are chosen, how many, and in what form."""
     plain = Settings()
     return replace(
         settings, temp=plain.temp, top_p=plain.top_p, top_k=plain.top_k, min_p=plain.min_p, seed=plain.seed,
-        max_tokens=plain.max_tokens, parallel=plain.parallel,
+        max_tokens=plain.max_tokens, parallel=plain.parallel, schema=plain.schema,
     )  # fmt: skip

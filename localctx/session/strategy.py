@@ -1,6 +1,6 @@
 """Which way a document is read: pure choice from sizes, with the reason in words.
 
-How to add a way: one more rung of these ladders.
+How to add a way: one more rung of the ladder (ladder.py).
 """
 
 from __future__ import annotations
@@ -8,17 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localctx.errors import NotYetAvailable, UsageError
+from localctx.session.ladder import STRATEGIES_OF, Facts, chosen, ladder
 from localctx.values import Strategy
 
-__all__ = ["Choice", "check_strategy", "choose_ask", "choose_summarize", "round_n_ctx"]
+__all__ = ["STRATEGIES_OF", "Choice", "check_strategy", "choose_ask", "choose_summarize", "round_n_ctx"]
 
 N_CTX_STEP = 256
-STRATEGIES_OF: dict[str, tuple[Strategy, ...]] = {
-    "ask": ("exact", "retrieve", "stream", "condense"),
-    "summarize": ("exact", "map-reduce", "condense"),
-    "index": ("exact", "stream"),
-}
-"""The ladder of each command; the second rung is taken when the first does not fit. Of `index`: what for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +47,15 @@ def choose_ask(requested: str, n_needed: int, n_ctx_limit: int, stream: str | No
 
     `stream` says why stored KV may answer where the document does not fit; None: only where asked for.
     """
-    choice = _choose(requested, n_needed, n_ctx_limit, "ask")
-    if requested == "auto" and choice.strategy != "exact" and stream is not None:
-        return Choice("stream", f"{choice.why}; {stream}")
-    return choice
+    return _choose("ask", requested, Facts(n_needed, n_ctx_limit, stream))
 
 
 def choose_summarize(requested: str, n_needed: int, n_ctx_limit: int) -> Choice:
     """How to summarise: exact when the whole document and the points fit, else part by part."""
-    return _choose(requested, n_needed, n_ctx_limit, "summarize")
+    return _choose("summarize", requested, Facts(n_needed, n_ctx_limit))
 
 
-def _choose(requested: str, n_needed: int, n_ctx_limit: int, command: str) -> Choice:
-    """Exact when it fits; the requested one; else the command's fallback. The request is a checked one."""
-    fallback = STRATEGIES_OF[command][1]
-    fits = n_needed <= n_ctx_limit
-    sizes = f"{n_needed:,} tokens needed, context {n_ctx_limit:,}"
-    if requested == "exact" and not fits:
-        raise UsageError(
-            f"exact attention does not fit: {sizes}",
-            f"raise --ctx where the model allows it, or take --strategy {fallback}",
-        )
-    for strategy in STRATEGIES_OF[command]:
-        if strategy == requested:
-            return Choice(strategy, "as asked")
-    return (
-        Choice("exact", f"fits the context: {sizes}") if fits else Choice(fallback, f"does not fit: {sizes}")
-    )
+def _choose(command: str, requested: str, facts: Facts) -> Choice:
+    """The rung of the ladder that is taken."""
+    step = chosen(ladder(command, requested, facts))
+    return Choice(step.rung.strategy, step.why)

@@ -7,6 +7,7 @@ a part, rewritten (map) → merge neighbours level by level (reduce) → the lin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from localctx.document import Document
 from localctx.errors import UsageError
@@ -19,10 +20,11 @@ from localctx.session.points import Point, render
 from localctx.session.rewriting import KEY_TOKENS, MAX_MERGED, Rewriter, task_tokens
 from localctx.session.run import Run, start
 from localctx.session.strategy import Choice, check_strategy, choose_summarize, round_n_ctx
+from localctx.session.structured import check_free_text
 from localctx.settings import Settings
 from localctx.values import Model
 
-__all__ = ["LENGTHS", "summarize", "wanted_points"]
+__all__ = ["LENGTHS", "N_SEQ", "PartPlan", "plan_parts", "summarize", "wanted_points"]
 
 LENGTHS = {"short": 5, "medium": 12, "long": 1 << 30}
 WORDS_PER_POINT = 24
@@ -58,15 +60,16 @@ def summarize(
     """
     n_points = wanted_points(length)
     check_strategy(settings.strategy, "summarize")
+    check_free_text(settings, "summarize")
     run = start(documents, model, settings, listen, settings.parallel or N_SEQ)
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         read_all(run)
-    choice, part_tokens, n_seq, n_ctx = _plan(run, focus, n_points)
-    parts = cut_parts(run.readings, part_tokens)
-    yield Planned(choice.strategy, choice.why, run.n_tokens, n_ctx, len(parts))
+    plan = plan_parts(run, settings.strategy, focus, n_points)
+    choice, parts = plan.choice, cut_parts(run.readings, plan.part_tokens)
+    yield Planned(choice.strategy, choice.why, run.n_tokens, plan.n_ctx, len(parts))
     with timed(run.timings, "load_ms"):
-        context = run.context(n_ctx, min(n_seq, max(1, len(parts))))
+        context = run.context(plan.n_ctx, min(plan.n_seq, max(1, len(parts))))
     try:
         rewriter = Rewriter(run, context, choice.strategy, focus, [0] * len(run.readings))
         points = yield from rewriter.map(parts)
@@ -76,15 +79,31 @@ def summarize(
         context.close()
 
 
-def _plan(run: Run, focus: str | None, n_points: int) -> tuple[Choice, int, int, int]:
-    """(strategy, tokens of a part, sequences side by side, context size)."""
+@dataclass(frozen=True, slots=True)
+class PartPlan:
+    """How a text is cut for a summary. n_needed: tokens that hold all of it and the points · part_tokens: of
+    a part · n_seq: parts decoded side by side, each with n_around tokens beside its part.
+    """
+
+    choice: Choice
+    n_needed: int
+    part_tokens: int
+    n_seq: int
+    n_ctx: int
+    n_around: int
+
+
+def plan_parts(run: Run, requested: str, focus: str | None, n_points: int) -> PartPlan:
+    """The strategy of a summary in n_points points, and its parts. Raises UsageError for a context that is
+    too small.
+    """
     tail = task_tokens(run, focus)
     n_seq = min(run.settings.parallel or N_SEQ, -(-run.n_tokens // PART_TOKENS))
     n_whole = run.n_tokens + n_seq * tail
-    choice = choose_summarize(run.settings.strategy, n_whole, run.limit)
+    choice = choose_summarize(requested, n_whole, run.limit)
     if choice.strategy == "exact":
         part_tokens = max(PART_TOKENS, -(-run.n_tokens // n_points))
-        return choice, part_tokens, n_seq, round_n_ctx(n_whole)
+        return PartPlan(choice, n_whole, part_tokens, n_seq, round_n_ctx(n_whole), tail)
     while n_seq > 1 and run.limit // n_seq - tail < KEY_TOKENS * MAX_MERGED:
         n_seq -= 1
     part_tokens = min(PART_TOKENS, run.limit // n_seq - tail)
@@ -93,7 +112,7 @@ def _plan(run: Run, focus: str | None, n_points: int) -> tuple[Choice, int, int,
             f"a context of {run.limit:,} tokens is too small to summarise in parts",
             f"--ctx {round_n_ctx(tail + KEY_TOKENS * MAX_MERGED)} or more",
         )
-    return choice, part_tokens, n_seq, round_n_ctx(n_seq * (part_tokens + tail))
+    return PartPlan(choice, n_whole, part_tokens, n_seq, round_n_ctx(n_seq * (part_tokens + tail)), tail)
 
 
 def _finish(

@@ -13,8 +13,9 @@ from localctx.session.announce import announce, minutes, note_others, too_much_f
 from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS
+from localctx.session.lazy_spans import lazy_plan
 from localctx.session.opening import timed
-from localctx.session.prefill import lazy_plan, prefill_rest, prefill_spans
+from localctx.session.prefill import prefill_rest, prefill_spans
 from localctx.session.reading import Passage
 from localctx.session.token_stream import TokenStream
 from localctx.store import StoreUnusable

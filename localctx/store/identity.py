@@ -3,7 +3,7 @@
 Base id = blake2b-128(format version, KVSpace, policy). Run id = blake2b-128(id before it, its token ids as
 little-endian int32), where the chain of one document begins at the base id. Where the chain begins anew
 depends on the policy: never (exact, window), at each unit (independent), at the cell before the run's own
-(lazy).
+(lazy). Where earlier runs are put back for a chunk, all of its tokens come into the chain before its runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import pairwise
 
-from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
+from localctx.kv import MAX_ANCHORS, RECALL_CHUNK_TOKENS, RUN_TOKENS, KVSpace, PrefillPolicy
 
 __all__ = ["FORMAT_VERSION", "ID_BYTES", "TokenChain", "document_key", "run_ids", "run_spans"]
 
@@ -45,6 +45,8 @@ def run_ids(
     ids: list[bytes] = []
     before = base
     for first, end in spans:
+        if policy.recalled_tokens and first % RECALL_CHUNK_TOKENS == 0:
+            before = _next_id(before, data, first, first + RECALL_CHUNK_TOKENS)
         before = _next_id(base if first in starts else before, data, first, end)
         ids.append(before)
     return ids
@@ -109,6 +111,9 @@ def base_id(space: KVSpace, policy: PrefillPolicy) -> bytes:
     facts += [policy.kind, window]
     if policy.kind == "window" and policy.sinks:  # ids made before there were any stay as they are
         facts.append(policy.sinks)
+    if policy.recalled_tokens:
+        recalled = {"routed": policy.routed, "router": policy.router, "stride": policy.stride}
+        facts.append({**recalled, "chunk": RECALL_CHUNK_TOKENS, "anchors": MAX_ANCHORS})
     return blake2b(json.dumps(facts).encode(), digest_size=ID_BYTES, person=b"base").digest()
 
 

@@ -85,7 +85,8 @@ def test_a_background_that_fails_at_once_says_so(localctx: Run, words: list[str]
         (["--kv", "windw=3"], "did you mean 'window'?"),
         (["--kv", "window=100"], "a multiple of 128"),
         (["--kv", "refresh=101"], "from 0 to 100%"),
-        (["--kv", "stride=4"], "not available yet"),
+        (["--kv", "tier=4"], "not available yet"),
+        (["--kv", "routed=4,policy=exact"], "no text leaves the window"),
         (["--latency", "-1"], "out of range"),
     ],
 )

@@ -294,3 +294,19 @@ def test_the_real_child_runs_on_a_named_device(smollm2_path: Path) -> None:
     if not json.loads(none.stdout.splitlines()[0])["gpu_names"]:
         assert none.returncode == 1
         assert "no GPU can be used" in json.loads(none.stdout)["error"]
+
+
+def test_json_has_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from localctx.cli.main import run
+
+    finding = Finding("store disk", "ok", "fast", measured={"read_bytes_per_s": 9e8})
+    monkeypatch.setattr("localctx.doctor.examine", lambda model, store: Report((finding,)))
+    with pytest.raises(SystemExit):
+        run(["doctor", "--json"])
+    (shown,) = json.loads(capfd.readouterr().out)["findings"]
+    assert shown == {
+        "name": "store disk", "status": "ok", "detail": "fast", "suggestion": "",
+        "measured": {"read_bytes_per_s": 9e8},
+    }  # fmt: skip

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localctx.engine.prefill import chunk_tokens, plan_prefill, unit_groups
 from localctx.errors import UsageError
-from localctx.kv import RUN_TOKENS, PrefillPolicy
+from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, PrefillPolicy
 
 SIZES = st.integers(1, 20_000)
 RUNS = st.integers(0, 40)
@@ -129,6 +129,30 @@ def test_what_is_held_fits_the_context_or_is_refused(
             start = step.start if step.begins_anew else max(start, step.keep_from)
             n_sinks = plan.n_sinks if start else 0
             assert n_prefix + n_sinks + step.end - start <= n_ctx
+
+
+@given(SIZES, RUNS, WINDOWS, SINKS, st.integers(1, 6), st.booleans())
+@settings(deadline=None, max_examples=200)
+def test_there_is_always_room_for_what_is_put_back(
+    n_tokens: int, run: int, window: int, sinks: int, routed: int, is_strided: bool
+) -> None:
+    policy = PrefillPolicy("window", window, sinks, routed, 512 if is_strided else 0, "lexical")
+    assert chunk_tokens(policy, 7, n_tokens, 10**6, 2048) == RECALL_CHUNK_TOKENS
+    n_held = (
+        RECALL_CHUNK_TOKENS + policy.recalled_tokens + sum(-(-n // RUN_TOKENS) for n in (sinks, window)) * 128
+    )
+    n_positions = max(N_POSITIONS, n_held)
+    whole = plan_prefill(policy, n_tokens, 0, 0, RECALL_CHUNK_TOKENS, n_positions)
+    for step in whole.steps:
+        n_evicted = step.keep_from - whole.n_sinks
+        if n_evicted > 0:
+            room = step.base + step.keep_from - whole.n_sinks
+            assert room >= min(policy.recalled_tokens, n_evicted)
+        assert step.start % RECALL_CHUNK_TOKENS == 0
+        assert step.base + step.end <= n_positions
+    first = min(run * RUN_TOKENS, n_tokens - 1) // RECALL_CHUNK_TOKENS * RECALL_CHUNK_TOKENS
+    rest = plan_prefill(policy, n_tokens, first, first, RECALL_CHUNK_TOKENS, n_positions)
+    assert rest.steps == tuple(step for step in whole.steps if step.end > first)
 
 
 def test_left_context_that_is_missing_or_cannot_be_is_refused() -> None:

@@ -89,3 +89,25 @@ def test_an_error_of_the_decoder_is_not_hidden_by_the_writers() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         feed()
+
+
+def test_a_run_is_waited_for_until_it_was_handed_on_or_nothing_comes_any_more() -> None:
+    gate, kept = threading.Event(), list[int]()
+
+    def slow(number: int, data: bytes) -> None:
+        gate.wait(10)
+        if number == 2:
+            raise OSError("disk full")
+        kept.append(number)
+
+    with pytest.raises(OSError, match="disk full"), Encoder(STREAM, Encoding("int4"), slow) as encoder:
+        encoder.on_chunk(chunk(0, 256))
+        threading.Timer(0.1, gate.set).start()
+        encoder.wait_for(1)
+        assert kept == [0, 1]
+        encoder.on_chunk(chunk(256, 256))
+        with pytest.raises(OSError, match="disk full"):
+            encoder.wait_for(3)
+        with pytest.raises(OSError, match="disk full"):
+            encoder.on_chunk(chunk(512, 128))
+        encoder.wait_for(2)  # it came out above, and still nobody may wait for ever

@@ -25,6 +25,8 @@ def test_nothing_said_is_the_default() -> None:
         ("policy=exact", "policy", "exact"),
         ("window=2_048", "window", 2048),
         ("sinks=256", "sinks", 256),
+        ("routed=4", "routed", 4),
+        ("stride=1024", "stride", 1024),
         ("block=64", "block", 64),
         ("codec=INT8", "codec", "int8"),
         ("error_bound=0.05", "error_bound", 0.05),
@@ -58,6 +60,10 @@ def test_every_key_is_typed(text: str, name: str, value: object) -> None:
         ("window=٣", "out of range"),
         ("sinks=100", "out of range"),
         ("policy=independent,sinks=128", "nothing else is attended"),
+        ("policy=exact,routed=2", "no text leaves the window"),
+        ("stride=256,policy=independent", "no text leaves the window"),
+        ("routed=65", "out of range"),
+        ("stride=100", "out of range"),
         ("block=8", "out of range"),
         ("codec=int5", "did you mean 'int"),
         ("policy=windows", "did you mean 'window'"),
@@ -101,3 +107,11 @@ def test_cache_type_streaming_is_the_strategy(tmp_path: Path, monkeypatch: pytes
     config.write_text('kv = "cache_type=streaming"\n')
     with pytest.raises(UsageError, match="means --strategy stream, not retrieve"):
         load_settings({"strategy": "retrieve"}, config=config, environ={})
+
+
+def test_how_blocks_are_found_is_part_of_the_policy_where_some_are() -> None:
+    assert parse_kv("routed=4,stride=512").prefill_policy == PrefillPolicy(
+        "window", 4096, 0, 4, 512, "lexical"
+    )
+    assert parse_kv("stride=512").prefill_policy == PrefillPolicy("window", 4096, 0, 0, 512, "")
+    assert parse_kv("routed=0,stride=0").prefill_policy == PrefillPolicy("window", 4096)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from session.test_kept_kv import Place, chapters
 
 from localctx.kv import KVSpace, PrefillPolicy
-from localctx.session.prefill import lazy_plan
+from localctx.session.lazy_spans import lazy_plan
 from localctx.session.token_stream import TokenStream
 from localctx.store import KVStore
 

@@ -181,6 +181,32 @@ def test_sinks_count_where_there_are_any_and_older_ids_stay() -> None:
     assert run_ids(SPACE, PrefillPolicy("exact", 0, 128), TOKENS) == run_ids(SPACE, EXACT, TOKENS)
 
 
+def test_where_runs_are_put_back_all_of_a_chunk_counts_for_each_of_its_runs() -> None:
+    routed = PrefillPolicy("window", 4096, 0, 4, 0, "lexical")
+    old, longer = run_ids(SPACE, routed, TOKENS), run_ids(SPACE, routed, [*TOKENS, 7])
+    assert longer[:6] == old[:6]  # three whole chunks of two runs
+    assert not set(longer[6:]) & set(old)
+    changed = run_ids(SPACE, routed, [*TOKENS[:200], 7, *TOKENS[201:]])
+    assert not set(changed) & set(old)
+    equal = run_ids(SPACE, routed, [7] * 512)
+    assert len(set(equal)) == 4
+
+
+def test_what_is_put_back_counts_where_there_is_any_and_older_ids_stay() -> None:
+    none = PrefillPolicy("window", 4096, 0, 0, 0, "")
+    assert run_ids(SPACE, none, TOKENS) == run_ids(SPACE, WINDOW, TOKENS)
+    others = [
+        PrefillPolicy("window", 4096, 0, 4, 0, "lexical"),
+        PrefillPolicy("window", 4096, 0, 4, 0, "other"),
+        PrefillPolicy("window", 4096, 0, 5, 0, "lexical"),
+        PrefillPolicy("window", 4096, 0, 0, 512),
+        PrefillPolicy("window", 4096, 0, 0, 1024),
+        PrefillPolicy("window", 4096, 128, 0, 1024),
+    ]
+    firsts = {run_ids(SPACE, policy, TOKENS)[0] for policy in (WINDOW, *others)}
+    assert len(firsts) == len(others) + 1
+
+
 @pytest.mark.parametrize("tokens", [[2**31], [-(2**31) - 1]])
 def test_tokens_beyond_32_bits_are_no_tokens(tokens: list[int]) -> None:
     with pytest.raises(OverflowError):

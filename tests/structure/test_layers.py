@@ -23,7 +23,7 @@ ORDER = [
     "forecast",
     "registry",
 ]
-LEAVES = {"api", "bench", "cli", "doctor", "eval", "from_settings", "serve", "verify"}
+LEAVES = {"api", "batch", "bench", "cli", "doctor", "eval", "from_settings", "serve", "verify"}
 SHARED = {
     "",
     "_native",
@@ -31,6 +31,7 @@ SHARED = {
     "errors",
     "kv",
     "kv_settings",
+    "kv_together",
     "kv_values",
     "lazy",
     "names",

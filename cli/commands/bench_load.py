@@ -1,0 +1,65 @@
+"""`localctx bench load`: the server under many users, beside the engine it serves with."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from localctx.errors import UsageError
+
+from ..options import LaterOptions, ParallelOptions, QuietOptions, as_words, with_options
+
+__all__ = ["add_load"]
+
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|)")
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def add_load(group: typer.Typer) -> None:
+    """Add the command to the group `bench`."""
+    group.command("load")(with_options(load))
+
+
+def load(
+    run: ParallelOptions,
+    later: LaterOptions,
+    output: QuietOptions,
+    vus: Annotated[int, typer.Option("--vus", metavar="N", help="Virtual users.")] = 100,
+    duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="30s, 5m, 1h.")] = "5m",
+    tenants: Annotated[int, typer.Option("--tenants", metavar="N", help="Keys, in three classes.")] = 10,
+) -> None:
+    """Users of `localctx serve` side by side: answers, tokens/s beside the engine's, latencies, memory."""
+    from localctx.bench.load import LoadPlan, measure
+    from localctx.from_settings import choose_model, open_model_for
+    from localctx.serve.service import CHATS
+
+    from ..terminal import note, print_json, print_line, silent
+    from .serve import need_libraries
+
+    later.refuse_given()
+    need_libraries()
+    found = DURATION.fullmatch(duration.strip())
+    if found is None or not 1 <= tenants <= vus <= 10_000:
+        raise UsageError(
+            f"--vus {vus} --tenants {tenants} --duration {duration} cannot be", "--vus 100 --duration 5m"
+        )
+    settings, chosen = choose_model(run.flags(), run.config)
+    plan = LoadPlan(
+        n_users=vus,
+        seconds=float(found[1]) * SECONDS[found[2]],
+        n_tenants=tenants,
+        n_parallel=settings.parallel or CHATS,
+        max_tokens=16 if run.max_tokens is None else settings.max_tokens,
+    )
+    config = [] if run.config is None else ["--config", run.config]
+    with closing(open_model_for(settings, chosen)) as model:
+        words = [*as_words(run), *config]
+        report = measure(model, settings, words, plan, silent if output.quiet else note)
+    if output.json:
+        print_json(report.to_json())
+    else:
+        for line in report.lines:
+            print_line(line)

@@ -1,0 +1,180 @@
+"""The server under many users, beside the engine it serves with: tokens a second, latencies, memory.
+
+A server of its own is started with keys of several classes of tenants; before and after, the same prompts run
+through one context of the engine, as many side by side as the server has. Knows no terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from localctx.bench.load_clients import TOPICS, Asker, Klass, make_askers, run_askers
+from localctx.bench.load_report import LoadReport
+from localctx.bench.machine import machine
+from localctx.errors import LocalctxError
+from localctx.settings import Settings
+from localctx.values import Message, Model, Request, Sampling
+
+__all__ = ["CLASSES", "LoadPlan", "measure"]
+
+CLASSES = (Klass("gold", 4, 1000), Klass("silver", 2, 3000), Klass("bronze", 1, 10_000))
+START_S, STOP_S = 120.0, 60.0
+SAMPLE_S = 1.0
+LISTENING = re.compile(r"serving (\S+) at (http://\S+)")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """n_users ask for `seconds`, under the keys of n_tenants; n_parallel: chats side by side; max_tokens: of
+    one answer; baseline_s: how long the engine alone is measured, before and after.
+    """
+
+    n_users: int = 100
+    seconds: float = 300.0
+    n_tenants: int = 10
+    n_parallel: int = 16
+    max_tokens: int = 16
+    baseline_s: float = 20.0
+
+
+def measure(model: Model, settings: Settings, words: Sequence[str], plan: LoadPlan, say: Say) -> LoadReport:
+    """`words`: options of `localctx serve` for the same model. Raises LocalctxError if it does not start."""
+    askers = make_askers(plan.n_users, plan.n_tenants, CLASSES)
+    say("measuring the engine alone")
+    before = _engine_rate(model, settings, plan)
+    with tempfile.TemporaryDirectory(prefix="localctx-load-") as name:
+        folder = Path(name)
+        keys = folder / "keys.toml"
+        keys.write_text(_keys_toml(askers), "utf-8")
+        with _serving(words, keys, folder, plan) as (process, served, url), _watching(process) as sizes:
+            say(f"{plan.n_users} users ask {url} for {plan.seconds:g} s")
+            wall_s = asyncio.run(run_askers(askers, url, served, plan.seconds, plan.max_tokens))
+    say("measuring the engine alone again")
+    after = _engine_rate(model, settings, plan)
+    return LoadReport(plan, tuple(askers), wall_s, (before, after), tuple(sizes), machine(settings.threads))
+
+
+# --- the engine alone -----------------------------------------------------------------------------------
+
+
+def _engine_rate(model: Model, settings: Settings, plan: LoadPlan) -> float:
+    """Generated tokens a second of one context, n_parallel requests side by side, prompts read on the way."""
+    dice = random.Random(0)  # noqa: S311  # no secret
+    n_ctx = min(settings.ctx or 8192, model.usable_n_ctx(settings.ctx, plan.n_parallel))
+    context = model.open_context(n_ctx, plan.n_parallel)
+    n_tokens, started = 0, time.monotonic()
+    try:
+        while (elapsed_s := time.monotonic() - started) < plan.baseline_s:
+            texts = [
+                f"Write down {dice.randrange(10_000)} things about {dice.choice(TOPICS)}."
+                for _ in range(4 * plan.n_parallel)
+            ]
+            requests = [
+                Request(model.prompt([Message("user", (text,))]), Sampling(max_tokens=plan.max_tokens))
+                for text in texts
+            ]
+            for piece in context.generate(requests):
+                if piece.finish_reason is not None:
+                    n_tokens += piece.n_generated
+    finally:
+        context.close()
+    return n_tokens / (time.monotonic() - started if elapsed_s else 1)
+
+
+# --- the server -----------------------------------------------------------------------------------------
+
+
+def _keys_toml(askers: Sequence[Asker]) -> str:
+    rows = {one.tenant: one for one in askers}
+    return "\n".join(
+        f'[[keys]]\nname = "{one.tenant}"\nkey = "{one.key}"\n'
+        f"tenant_weight = {one.klass.tenant_weight}\nlatency_slo_ms = {one.klass.latency_slo_ms}\n"
+        for one in rows.values()
+    )
+
+
+@contextmanager
+def _serving(
+    words: Sequence[str], keys: Path, folder: Path, plan: LoadPlan
+) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """(process, model's name, URL) of a server that is stopped at the end."""
+    code = "from localctx.cli.entry import run; run()"
+    fixed = ["--port", "0", "--api-key-file", str(keys), "--store", str(folder / "store")]
+    queue = ["--max-queue", str(2 * plan.n_users)]
+    environment = {**os.environ, "LOCALCTX_PARALLEL": str(plan.n_parallel)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", *words, *fixed, *queue],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    )
+    try:
+        served, url, said = _wait_until_it_listens(process)
+        drain = threading.Thread(target=said, daemon=True)
+        drain.start()
+        yield process, served, url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_it_listens(process: subprocess.Popen[str]) -> tuple[str, str, Callable[[], None]]:
+    """Its model's name and URL, and what reads on what it says. Raises LocalctxError when it ends."""
+    lines: list[str] = []
+    stream = process.stderr
+    if stream is None:
+        raise TypeError("no pipe")
+    for line in stream:
+        lines.append(line.strip())
+        if found := LISTENING.search(line):
+
+            def read_on() -> None:
+                for _ in stream:
+                    pass
+
+            return found[1], found[2], read_on
+    raise LocalctxError(f"the server did not start: {' '.join(lines[-3:])}", "localctx serve, by itself")
+
+
+@contextmanager
+def _watching(process: subprocess.Popen[str]) -> Iterator[list[int]]:
+    """Resident bytes of the process, once a second."""
+    import psutil
+
+    sizes: list[int] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        seen = psutil.Process(process.pid)
+        while not done.wait(SAMPLE_S):
+            try:
+                sizes.append(seen.memory_info().rss)
+            except psutil.Error:
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,81 @@
+"""Each rung's work on a site → minutes, memory and disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import psutil
+
+from localctx.engine.no_alloc import Measured, WantedContext
+from localctx.forecast.footprint import footprint, held_outside
+from localctx.forecast.limits import require_fit
+from localctx.forecast.plan import Estimates, Way
+from localctx.forecast.reading import Stored
+from localctx.forecast.site import Site
+from localctx.forecast.work import Work
+from localctx.session.ladder import RungName, Step, chosen
+from localctx.session.strategy import round_n_ctx
+
+__all__ = ["ways_of"]
+
+START_S = 1.5
+"""Starting the program and opening documents of ordinary size."""
+LOAD_BYTES_PER_S = 1e9
+Q8 = "q8_0"
+
+
+def ways_of(
+    site: Site, steps: Sequence[Step], works: Mapping[RungName, Work], stored: Stored
+) -> tuple[tuple[Way, ...], tuple[str, ...]]:
+    """Each rung with its figures, and what is to be said of them. Raises OutOfMemory where the chosen one
+    does not fit.
+    """
+    n_ctx = min(round_n_ctx(works[chosen(tuple(steps)).rung.name].n_ctx), site.limit)
+    said = () if site.settings.force else require_fit(site.fit, n_ctx, site.model.info.name)
+    names = list(works)
+    counted = site.counted([_context(site, name, works[name], stored) for name in names], n_ctx)
+    found = dict(zip(names, counted.contexts, strict=False))
+    program_bytes = int(psutil.Process(os.getpid()).memory_info().rss)
+
+    def figures(name: RungName) -> Estimates | None:
+        if name not in works:
+            return None
+        return _estimates(site, name, works[name], stored, found.get(name), program_bytes)
+
+    if counted.problem:
+        said = (*said, f"{counted.problem}: buffers are estimated from the file's header")
+    return tuple(Way(step, figures(step.rung.name)) for step in steps), said
+
+
+def _context(site: Site, name: RungName, work: Work, stored: Stored) -> WantedContext:
+    types = (Q8, Q8) if name == "exact-q8" else site.types
+    is_kv = work.is_kv and not stored.refusal and types == ("f16", "f16")
+    return WantedContext(round_n_ctx(work.n_ctx), work.n_seq, is_kv, *types)
+
+
+def _estimates(
+    site: Site, name: RungName, work: Work, stored: Stored, counted: Measured | None, program_bytes: int
+) -> Estimates:
+    n_ctx, fit = round_n_ctx(work.n_ctx), site.fit
+    is_kept = work.is_kv and not stored.refusal and stored.limit_bytes is not None
+    if name == "exact-q8":
+        fit, is_kept = replace(fit, settings=replace(fit.settings, type_k=Q8, type_v=Q8)), False
+    is_exact = name in ("exact-f16", "scaled-rope")
+    per_token = stored.exact_bytes_per_token if is_exact else stored.bytes_per_token
+    held_bytes = 0
+    if is_kept:
+        f16 = site.model.info.kv_bytes_per_token
+        loaded_bytes = round(work.n_loaded * per_token)
+        held_bytes = held_outside(
+            loaded_bytes, work.n_loaded * f16, work.n_stored * f16, site.model.n_batch * f16
+        )
+    seconds = START_S + site.header.weights_bytes / LOAD_BYTES_PER_S + work.prepare_s + work.answer_s
+    return Estimates(
+        minutes=seconds / 60,
+        answer_seconds=work.answer_s,
+        n_ctx=n_ctx,
+        disk_bytes=round(work.n_stored * per_token) if is_kept else 0,
+        footprint=footprint(fit, n_ctx, counted, program_bytes, held_bytes),
+    )
