@@ -62,9 +62,7 @@ class Owner(ModelHandle, Protocol):
 
 
 class LlamaContext(BatchContext):
-    """A values.Context on llama.cpp. `n_ctx_effective`: cells as llama.cpp rounded them; `rope`: in force;
-    `log`: what llama.cpp said of it.
-    """
+    """A values.Context on llama.cpp. n_ctx_effective: cells as it rounded them; rope: in force; log: its."""
 
     def __init__(self, lib: Any, model: Owner, sizes: ContextSizes, notices: tuple[str, ...] = ()) -> None:
         """Raises ModelError with llama.cpp's reason."""
@@ -91,9 +89,7 @@ class LlamaContext(BatchContext):
 
     @property
     def state_space(self) -> str:
-        """What a snapshot depends on beside the model's file and the tokens, in one canonical line: its
-        layout is the library's own, the numbers depend on the rotation in force.
-        """
+        """What a snapshot depends on beside the model's file and the tokens, in one canonical line."""
         options, rope = self._model.options, self.rope
         types = f"{options.type_k}/{options.type_v}"
         facts = [f"llama.cpp {library_id(self._lib)}", types, f"batch {self._model.n_batch}"]

@@ -125,10 +125,8 @@ class Cache:
         return max(RUN_TOKENS, room // n_windows // RUN_TOKENS * RUN_TOKENS)
 
     def whole_stream(self, reading: Reading) -> TokenStream:
-        """The reading's tokens under the policy for whole documents.
-
-        A small --ctx allows a small window only, but what was prefilled whole with a larger one, or exactly,
-        serves as well.
+        """The reading's tokens under the policy for whole documents. A small --ctx allows a small window
+        only, but what was prefilled whole with a larger one, or exactly, serves as well.
         """
         wider = [self._policy_within(self._trained)]
         if self.policy.kind == "window" and self.policy.window < reading.n_tokens <= self._trained:
@@ -215,13 +213,12 @@ class Cache:
     # --- speed ------------------------------------------------------------------------------------
 
     def known_rate(self, kind: RateKind = "prompt") -> float | None:
-        """What rate() says without a context; None where it needs one."""
+        """What rate() says without a context, if it can."""
         return self.kept.speeds.get(self.model.info.fingerprint, self._machine(kind))
 
     def rate(self, context: KVContext, kind: RateKind = "prompt") -> float:
-        """Tokens a second of this model here, as measured before, else by evaluating a few.
-
-        prompt: a short context is filled · stream: a document is prefilled behind its window.
+        """Tokens a second of this model here, as measured before, else by evaluating a few. prompt: a short
+        context is filled · stream: a document is prefilled behind its window.
         """
         if (known := self.known_rate(kind)) is not None:
             return known
