@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -91,7 +92,9 @@ def _cluster(n_workers: int | None) -> Iterator[Any]:
     if n_workers is not None:
         own["num_cpus"] = max(n_workers, os.cpu_count() or 1)
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **({} if address else own))
+        ray.init(
+            address or "local", log_to_driver=False, logging_level=logging.ERROR, **({} if address else own)
+        )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())
         raise LocalctxError(
