@@ -47,9 +47,8 @@ EXACT = PrefillPolicy("exact", 0)
 CHUNK_TOKENS = 1024
 """Room for what is evaluated at a time."""
 PREFIX_CODEC = "f16"
-PROBE_TOKENS = 128
+PROBE_TOKENS, PROBE_LEAD = 128, 16
 """Evaluated to learn the speed of a model that was never measured here."""
-PROBE_LEAD = 16
 RateKind: TypeAlias = Literal["prompt", "stream"]
 EXACT_F16_BYTES = 1 << 30
 """KV of a document up to this size is kept in f16 where the whole of it is attended, else in int8."""
@@ -199,8 +198,8 @@ class Cache:
         elif policy.kind == "lazy":
             local = 2 * policy.window
         else:
-            local = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
-            local += policy.attended_tokens
+            chunk = RECALL_CHUNK_TOKENS if policy.recalled_tokens else min(CHUNK_TOKENS, self.limit // 4)
+            local = policy.attended_tokens + chunk
         n_ctx = len(self.prefix) + max(local, RUN_TOKENS)
         if n_ctx > self._trained and not self.run.settings.force:
             raise UsageError(
