@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from localctx.errors import Interrupted, NotYetAvailable, UsageError
+from localctx.errors import Interrupted, UsageError
 
 from .attention_options import AttentionOptions
 from .device_options import DeviceOptions
@@ -26,7 +26,6 @@ __all__ = [
     "ConfigOptions",
     "Files",
     "JsonOptions",
-    "LaterOptions",
     "ModelOptions",
     "OutputOptions",
     "Pages",
@@ -194,19 +193,6 @@ class ParallelOptions(RunOptions):
         int | None,
         _option("--parallel", "-np", metavar="N", help="Answers written side by side (default 4)."),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaterOptions:
-    """Promised options that this version refuses by name, so that they are never ignored."""
-
-    def refuse_given(self) -> None:
-        """Raise NotYetAvailable for the first option that was given."""
-        for option in dataclasses.fields(self):
-            if getattr(self, option.name) not in (None, []):
-                raise NotYetAvailable(
-                    f"--{option.name.replace('_', '-')} is not available yet in this version"
-                )
 
 
 @dataclass(frozen=True, kw_only=True)

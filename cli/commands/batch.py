@@ -16,7 +16,7 @@ from localctx.errors import InputError, Interrupted, LocalctxError, PartlyDone, 
 from localctx.names import display_name
 from localctx.small_text import reason_of
 
-from ..options import LaterOptions, OutputOptions, ParallelOptions, with_options
+from ..options import OutputOptions, ParallelOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.batch.run import RowWritten, Started
@@ -41,7 +41,6 @@ def register(app: typer.Typer) -> None:
 def batch(
     jobs: Annotated[str, typer.Argument(metavar="JOBS.jsonl", help="A job a line; - is standard input.")],
     run: ParallelOptions,
-    later: LaterOptions,
     output: OutputOptions,
     out: Annotated[
         str, typer.Option("--output", "-o", metavar="OUT.jsonl", help="The answers; they are gone on with.")
@@ -61,7 +60,6 @@ def batch(
     ] = False,
 ) -> None:
     """Answer a file of questions, a line each; started again, it goes on where it was."""
-    later.refuse_given()
     call = _Call(jobs, out, docs, workers, engine, retry_failed, run, output)
     call.check()
     _run(call)

@@ -9,7 +9,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import JsonOptions, LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import JsonOptions, QuietOptions, RunOptions, with_options
 from .bench_kv import add_kv_benchmarks
 from .bench_load import add_load
 from .later import add_later
@@ -61,7 +61,6 @@ def document(
 
 def faithfulness(
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     texts: Annotated[
         str | None,
@@ -83,7 +82,6 @@ def faithfulness(
 
     from ..terminal import note, print_json, silent
 
-    later.refuse_given()
     if run.strategy is not None:
         raise UsageError("--strategy is not for bench faithfulness", "--mode names what is compared")
     inputs = Inputs(texts, sample, count)

@@ -10,7 +10,7 @@ import typer
 
 from localctx.errors import LocalctxError, UsageError
 
-from ..options import JsonOptions, LaterOptions, ParallelOptions, QuietOptions, RunOptions, with_options
+from ..options import JsonOptions, ParallelOptions, QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.forecast.calibration import Calibration
@@ -46,7 +46,6 @@ def add_kv_benchmarks(group: typer.Typer) -> None:
 
 def prefill(
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     source: Source = None,
     tokens: Tokens = None,
@@ -55,7 +54,7 @@ def prefill(
     """Streamed prefill into a store beside dense prefill by llama.cpp: tokens/s, bytes, memory, flatness."""
     from localctx.bench.prefill import measure
 
-    with _ready(run, later, "prefill") as (model, settings):
+    with _ready(run, "prefill") as (model, settings):
         report = measure(model, settings, source, tokens, repeats, _teller(output))
     _keep(settings, report.calibration)
     _print(report, output)
@@ -63,7 +62,6 @@ def prefill(
 
 def ask(
     run: ParallelOptions,
-    later: LaterOptions,
     output: QuietOptions,
     source: Source = None,
     tokens: Tokens = None,
@@ -92,7 +90,7 @@ def ask(
     n_made = questions if questions is not None else many or 4
     asking = Asking(tuple(question or ()), n_made, repeats)
     report: Report
-    with _ready(run, later, "ask") as (model, settings):
+    with _ready(run, "ask") as (model, settings):
         if many is None:
             report = measure(model, settings, source, tokens, asking, _teller(output))
         else:
@@ -102,7 +100,6 @@ def ask(
 
 def decode(
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     source: Source = None,
     tokens: Annotated[int, typer.Option("--tokens", metavar="N", help="Cells that are attended.")] = 2048,
@@ -112,7 +109,7 @@ def decode(
     """Decoding behind assembled KV beside plain decoding, and the store beside llama.cpp's state files."""
     from localctx.bench.decode import Sizes, measure
 
-    with _ready(run, later, "decode") as (model, settings):
+    with _ready(run, "decode") as (model, settings):
         report = measure(model, settings, source, Sizes(tokens, steps, repeats), _teller(output))
     _keep(settings, report.calibration)
     _print(report, output)
@@ -147,11 +144,10 @@ def codec(
 
 
 @contextmanager
-def _ready(run: RunOptions, later: LaterOptions, command: str) -> Iterator[tuple[Model, Settings]]:
+def _ready(run: RunOptions, command: str) -> Iterator[tuple[Model, Settings]]:
     """The model, open, and the settings."""
     from localctx.from_settings import choose_model, open_model_for
 
-    later.refuse_given()
     if run.strategy is not None:
         raise UsageError(f"--strategy is not for bench {command}", "it compares the ways there are")
     settings, chosen = choose_model(run.flags(), run.config)

@@ -10,7 +10,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, ParallelOptions, QuietOptions, as_words, with_options
+from ..options import ParallelOptions, QuietOptions, as_words, with_options
 
 __all__ = ["add_load"]
 
@@ -25,7 +25,6 @@ def add_load(group: typer.Typer) -> None:
 
 def load(
     run: ParallelOptions,
-    later: LaterOptions,
     output: QuietOptions,
     vus: Annotated[int, typer.Option("--vus", metavar="N", help="Virtual users.")] = 100,
     duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="30s, 5m, 1h.")] = "5m",
@@ -39,7 +38,6 @@ def load(
     from ..terminal import note, print_json, print_line, silent
     from .serve import need_libraries
 
-    later.refuse_given()
     need_libraries()
     found = DURATION.fullmatch(duration.strip())
     if found is None or not 1 <= tenants <= vus <= 10_000:

@@ -9,7 +9,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, OutputOptions, Pages, RunOptions, with_options
+from ..options import OutputOptions, Pages, RunOptions, with_options
 
 __all__ = ["register"]
 
@@ -21,7 +21,6 @@ def register(app: typer.Typer) -> None:
 
 def chat(
     run: RunOptions,
-    later: LaterOptions,
     output: OutputOptions,
     files: Annotated[
         list[str] | None,
@@ -37,7 +36,6 @@ def chat(
     """Talk about documents; /help lists what else can be typed. Without a terminal: a question a line."""
     from ..chat.chat import Chat, Wanted
 
-    later.refuse_given()
     names = tuple(files or ())
     is_live = sys.stdin.isatty() and sys.stdout.isatty() and not output.json
     if "-" in names and not is_live and not _has_terminal():

@@ -11,7 +11,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, QuietOptions, ReadOptions, with_options
+from ..options import QuietOptions, ReadOptions, with_options
 from ..terminal import json_text, note, print_line, write, write_as_is
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def register(app: typer.Typer) -> None:
 def chunk(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file; - is standard input.")],
     read: ReadOptions,
-    later: LaterOptions,
     output: QuietOptions,
     text: Annotated[bool, typer.Option("--text", help="Print the extracted text instead.")] = False,
     tokens: Annotated[
@@ -48,7 +47,6 @@ def chunk(
 
     from ..documents import page_range
 
-    later.refuse_given()
     kind = _kind(blocks)
     if text and output.json:
         raise UsageError("--text and --json exclude each other", "--json lists the blocks of the text")

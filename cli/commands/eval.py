@@ -12,7 +12,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import QuietOptions, RunOptions, with_options
 from .eval_honesty import add_honesty
 from .eval_rope import add_rope
 from .later import add_later
@@ -72,7 +72,6 @@ class GeneratedOptions:
 
 def niah(
     run: RunOptions,
-    later: LaterOptions,
     generated: GeneratedOptions,
     output: QuietOptions,
     modes: Annotated[
@@ -94,7 +93,6 @@ def niah(
 
     from ..terminal import note, print_json, print_line, silent
 
-    later.refuse_given()
     if run.strategy is not None:
         raise UsageError("--strategy is not for eval niah", "--modes names what is compared")
     settings, chosen = choose_model(run.flags(), run.config)

@@ -9,7 +9,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import QuietOptions, RunOptions, with_options
 
 __all__ = ["add_honesty"]
 
@@ -21,7 +21,6 @@ def add_honesty(group: typer.Typer) -> None:
 
 def honesty(
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     split: Annotated[
         str, typer.Option("--split", metavar="NAME", help="calibrate (thresholds were set on it) or judge.")
@@ -39,7 +38,6 @@ def honesty(
 
     from ..terminal import print_json, print_line
 
-    later.refuse_given()
     chosen_split = next((one for one in SPLITS if one == split), None)
     if chosen_split is None:
         raise UsageError(f"--split {split} is not known", " or ".join(SPLITS))

@@ -11,7 +11,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.eval.plots import Plot
@@ -27,7 +27,6 @@ def add_rope(group: typer.Typer) -> None:
 
 def rope(
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     text: Annotated[
         str | None,
@@ -58,7 +57,6 @@ def rope(
 
     from ..terminal import note, print_json, print_line, silent, write_as_is
 
-    later.refuse_given()
     settings, chosen = choose_model(run.flags(), run.config)
     given = [name for name in settings.requested if name != "ctx"]
     if given or run.strategy is not None:

@@ -8,7 +8,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import Files, LaterOptions, OutputOptions, Pages, RunOptions, as_words, with_options
+from ..options import Files, OutputOptions, Pages, RunOptions, as_words, with_options
 
 if TYPE_CHECKING:
     from localctx.session.indexed import Indexed
@@ -30,7 +30,6 @@ def register(app: typer.Typer) -> None:
 def index(
     files: Files,
     run: RunOptions,
-    later: LaterOptions,
     output: OutputOptions,
     background: Background = False,
     pages: Pages = None,
@@ -38,7 +37,6 @@ def index(
     """Prefill documents into the store, so that questions restore what they need."""
     from ..running import Job, check
 
-    later.refuse_given()
     job = Job("index", files, run, output, pages)
     check(job)
     if background:

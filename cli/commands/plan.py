@@ -10,7 +10,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import Files, LaterOptions, Pages, QuietOptions, RunOptions, with_options
+from ..options import Files, Pages, QuietOptions, RunOptions, with_options
 
 __all__ = ["Disk", "Ram", "Vram", "register"]
 
@@ -38,7 +38,6 @@ def register(app: typer.Typer) -> None:
 def plan(
     files: Files,
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     vram: Vram = None,
     ram: Ram = None,
@@ -60,7 +59,6 @@ def plan(
     from ..running import tell_shortcomings
     from ..terminal import note, print_json, print_line, silent
 
-    later.refuse_given()
     if command not in COMMANDS:
         raise UsageError(f"--for {command} is not understood", f"one of {', '.join(COMMANDS)}")
     asked, page_numbers = Asked(command, Sizes(vram, ram, disk)), page_range(pages)

@@ -12,7 +12,7 @@ import typer
 from localctx.errors import UsageError
 from localctx.small_text import MAX_BYTES, read_small_text, reason_of
 
-from ..options import Files, LaterOptions, OutputOptions, Pages, ParallelOptions, with_options
+from ..options import Files, OutputOptions, Pages, ParallelOptions, with_options
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -32,7 +32,6 @@ def register(app: typer.Typer) -> None:
 def summarize(
     files: Files,
     run: ParallelOptions,
-    later: LaterOptions,
     output: OutputOptions,
     length: Annotated[
         str,
@@ -55,7 +54,6 @@ def summarize(
 
     from ..running import Job, run_verb
 
-    later.refuse_given()
     wanted_points(length)
     run_verb(
         Job("summarize", files, run, output, pages, out),
@@ -69,7 +67,6 @@ def summarize(
 def ask(
     files: Files,
     run: ParallelOptions,
-    later: LaterOptions,
     output: OutputOptions,
     question: Annotated[
         list[str] | None,
@@ -87,7 +84,6 @@ def ask(
 
     from ..running import Job, run_verb
 
-    later.refuse_given()
     texts = _questions(question, question_file)
     if len(texts) > 1:
         from ..questions import answer_all

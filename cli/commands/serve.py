@@ -13,7 +13,7 @@ import typer
 from localctx.byte_sizes import parse_bytes
 from localctx.errors import LocalctxError, UsageError
 
-from ..options import LaterOptions, ParallelOptions, with_options
+from ..options import ParallelOptions, with_options
 
 __all__ = ["need_libraries", "register"]
 
@@ -50,9 +50,8 @@ class ServerOptions:
                 raise UsageError(f"--{name.replace('_', '-')} {value:g} is out of range", "a number above 0")
 
 
-def serve(run: ParallelOptions, later: LaterOptions, server: ServerOptions) -> None:
+def serve(run: ParallelOptions, server: ServerOptions) -> None:
     """Serve a model and documents to OpenAI's clients, until Ctrl-C or SIGTERM."""
-    later.refuse_given()
     need_libraries()
     from localctx.from_settings import choose_model, open_model_for
     from localctx.serve.gate import Limits

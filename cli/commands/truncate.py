@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import LaterOptions, Pages, QuietOptions, ReadOptions, with_options
+from ..options import Pages, QuietOptions, ReadOptions, with_options
 from ..terminal import note, print_json, write
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def register(app: typer.Typer) -> None:
 def truncate(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file; - is standard input.")],
     read: TruncateOptions,
-    later: LaterOptions,
     output: QuietOptions,
     budget: Annotated[
         int, typer.Option("--budget", metavar="N", help="Most tokens of the text that is left.")
@@ -70,7 +69,6 @@ def truncate(
 
     from ..documents import page_range
 
-    later.refuse_given()
     defaults = Shares()
     shares = Shares(defaults.head if head is None else head, defaults.tail if tail is None else tail)
     check_request(budget, question)

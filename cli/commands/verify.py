@@ -9,7 +9,7 @@ import typer
 
 from localctx.errors import UsageError
 
-from ..options import LaterOptions, QuietOptions, RunOptions, with_options
+from ..options import QuietOptions, RunOptions, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,6 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     run: RunOptions,
-    later: LaterOptions,
     output: QuietOptions,
     quick: Annotated[
         bool, typer.Option("--quick", help="A short look, without questions; index does it by itself.")
@@ -45,7 +44,6 @@ def verify(
 
     from ..terminal import print_json
 
-    later.refuse_given()
     if run.strategy is not None:
         raise UsageError("--strategy is not for verify", "it compares all ways of keeping KV")
     settings, chosen = choose_model(run.flags(), run.config)

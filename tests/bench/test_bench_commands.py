@@ -64,7 +64,7 @@ def test_one_object_or_lines(bench: Run, words: tuple[str, ...], tmp_path: Path)
         (("codec", "--shape", "7b"), "not understood"),
         (("prefill", "nowhere.txt"), "nowhere.txt"),
         (("decode", "--strategy", "exact"), "--strategy is not for bench decode"),
-        (("ask", "--schema", "x"), "--schema is not available yet"),
+        (("ask", "--schema", "x"), "cannot read the schema x"),
     ],
 )
 def test_errors_are_one_line(bench: Run, words: tuple[str, ...], said: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from cli.pseudo_terminal import PseudoTerminal
+from terminals.pseudo_terminal import PseudoTerminal
 
 pytestmark = pytest.mark.slow
 

@@ -81,13 +81,7 @@ def test_pull_of_what_is_there(localctx: Run, smollm2_path: Path, monkeypatch: p
     assert (quiet.out, quiet.err) == (f"{smollm2_path}\n", "")
 
 
-@pytest.mark.parametrize("name", ["suggest"])
-def test_later_models_commands(localctx: Run, name: str) -> None:
-    result = localctx("models", name, "--any", "x")
-    assert (result.code, f"`localctx models {name}` is not available yet" in result.err) == (2, True)
-
-
-@pytest.mark.parametrize("name", ["summary", "load", "compare"])
+@pytest.mark.parametrize("name", ["summary", "compare"])
 def test_later_benchmarks(localctx: Run, name: str) -> None:
     result = localctx("bench", name, "--any", "x")
     assert (result.code, f"`localctx bench {name}` is not available yet" in result.err) == (2, True)

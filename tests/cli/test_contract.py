@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ import typer
 
 from localctx.cli.commands.later import LATER_COMMANDS
 from localctx.cli.main import app
-from localctx.cli.options import LaterOptions
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 Run = Callable[..., Any]
@@ -52,7 +50,6 @@ def options_in(text: str) -> set[str]:
 def options_on_the_page() -> dict[str, set[str]]:
     """The page's options of each command."""
     shared = {"run options": options_in(section("Run options"))}
-    shared["later options"] = options_in(section("Later options"))
     found = {}
     for row in re.findall(r"^\| (`.*?) \| (.*?) \|$", section("Options by command"), re.MULTILINE):
         options = options_in(row[1]).union(*(names for words, names in shared.items() if words in row[1]))
@@ -79,18 +76,6 @@ def test_a_later_command_says_so(localctx: Run, command: str) -> None:
     assert (result.code, result.out) == (2, "")
     assert "not available yet" in result.err
     assert result.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("command", ["summarize", "ask", "chunk", "bench faithfulness"])
-def test_a_later_option_is_never_ignored(localctx: Run, command: str) -> None:
-    later = {field.name for field in dataclasses.fields(LaterOptions)}
-    params = [param for param in all_commands()[command].params if param.name in later]
-    assert {param.name for param in params} == later
-    file = [] if command.startswith("bench") else ["x.txt"]
-    for param in params:
-        result = localctx(*command.split(), *file, param.opts[-1], "x")
-        assert (result.code, result.out) == (2, ""), param.opts
-        assert re.search(rf"({'|'.join(param.opts)}) is not available yet", result.err), result.err
 
 
 def test_a_wrong_or_later_strategy_is_refused_before_anything_is_opened(localctx: Run) -> None:

@@ -61,7 +61,7 @@ def test_standard_input_and_pages(localctx: Run, tiny_model_path: Path) -> None:
         (["--strategy", "map-reduce"], 2, "is not for ask"),
         (["--ram", "1M"], 1, "left by --ram"),
         (["--gpu-layers", "2", "--vram", "1K"], 1, "GPU memory"),
-        (["--n-cpu-moe", "3"], 2, "not available yet"),
+        (["--n-cpu-moe", "3"], 2, "no mixture of experts"),
         (["-m", "smollm"], 2, "unknown model"),
         (["-m", "/nowhere.gguf"], 1, "/nowhere.gguf"),
     ],
