@@ -118,7 +118,8 @@ def _set(chat: Chat, rest: str) -> None:
     """Show the settings, or change one: /set temp 0.7, /set temp=0.7; /set temp alone goes back."""
     if not rest:
         for name in SETTABLE:
-            print_line(f"{name} = {getattr(chat.settings, name)}")
+            value = getattr(chat.settings, name)
+            print_line(f"{name} = {'(default)' if value in (None, '') else value}")
         return
     name = re.split(r"[\s=]", rest, maxsplit=1)[0]
     value = rest[len(name) :].lstrip(" =")

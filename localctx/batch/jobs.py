@@ -124,6 +124,8 @@ def _document_fault(documents: object, has_documents: bool) -> str | None:
     names = [documents] if isinstance(documents, str) else documents
     if not isinstance(names, list) or not names or not all(isinstance(one, str) and one for one in names):
         return "documents is not a list of file names"
+    if not all(map(_is_text, names)):
+        return "documents holds half of a surrogate pair"
     if "-" in names:
         return "standard input (-) cannot be a job's document"
     return None

@@ -71,7 +71,7 @@ class _Writer:
         for key in ("$ref", "anyOf", "allOf", "enum", "const"):
             if key in rest:
                 return self._whole(key, rest, place, within, depth)
-        types = rest.pop("type", None) or _implied(rest, place)
+        types = rest.pop("type") if "type" in rest else _implied(rest, place)
         names = types if isinstance(types, list) else [types]
         if not names or not all(isinstance(name, str) and name in KEYWORDS for name in names):
             raise _wrong(place, f"type {json.dumps(types)} is not one of {', '.join(KEYWORDS)}")

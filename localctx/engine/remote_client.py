@@ -133,8 +133,8 @@ class RemoteClient:
         choices, usage = value.get("choices") or [{}], value.get("usage") or {}
         delta = choices[0].get("delta") or {}
         return Delta(
-            text=delta.get("content") or "",
-            thinking=delta.get("reasoning_content") or "",
+            text=_whole_text(delta.get("content") or ""),
+            thinking=_whole_text(delta.get("reasoning_content") or ""),
             finish_reason=choices[0].get("finish_reason"),
             n_prompt=usage.get("prompt_tokens"),
             n_cached=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
@@ -224,6 +224,11 @@ def _joined(last: Delta | None, delta: Delta) -> Delta:
         delta.n_cached or last.n_cached,
         delta.n_generated if delta.n_generated is not None else last.n_generated,
     )
+
+
+def _whole_text(text: str) -> str:
+    """The text; half of a surrogate pair, as of an emoji cut between two events, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _json(data: bytes) -> Any:

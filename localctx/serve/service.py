@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.errors import UsageError
+from localctx.errors import InputError, UsageError
 from localctx.from_settings import open_document_for
+from localctx.names import display_name
 from localctx.registry.selectors import opened_embedder, opened_reranker
 from localctx.serve.chats import Chats
 from localctx.serve.documents import StoredFile, UploadedFiles
@@ -135,6 +136,11 @@ class Service:
                     n_characters=document.text.n_code_points,
                 )
             self.files.add(read)
+        except InputError as error:  # says what the file is called, not where it lies here
+            self.files.drop(written)
+            for place in (str(written.path), display_name(str(written.path))):
+                error.message = error.message.replace(place, filename)
+            raise
         except BaseException:
             self.files.drop(written)
             raise

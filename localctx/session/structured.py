@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ def _parsed(text: str, name: str) -> AnswerSchema:
     if len(text) > MAX_BYTES:
         raise UsageError(f"{name} is too large", HINT)
     try:
-        schema = json.loads(text, parse_constant=_refuse_constant)
+        schema = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
         compact = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
         return AnswerSchema(compact, grammar_of(schema))
     except ValueError as error:
@@ -60,6 +61,13 @@ def _parsed(text: str, name: str) -> AnswerSchema:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    """The number. Raises ValueError where it would become infinite."""
+    if math.isinf(value := float(digits)):
+        raise ValueError(f"{digits} is too large a number")
+    return value
 
 
 def check_free_text(settings: Settings, command: str) -> None:

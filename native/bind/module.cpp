@@ -5,6 +5,8 @@
 #endif
 
 NB_MODULE(_native, module) {
+    // A process that is ended by a signal does not unwind its threads: what they hold is no news to its user.
+    nanobind::set_leak_warnings(false);
     module.doc() = "The C++ core. Buffers are read with the GIL released; offsets are 64-bit.";
     module.attr("__version__") = LOCALCTX_VERSION;
     localctx::bind_abort_flag(module);

@@ -58,6 +58,7 @@ def test_with_a_folder_documents_may_be_left_out() -> None:
         (b'{"documents": ["a"], "question": "  "}', "question is not a text"),
         (b'{"documents": ["a"], "question": ["b"]}', "question is not a text"),
         (b'{"documents": ["a"], "question": "\\ud800"}', "surrogate"),
+        (b'{"documents": ["\\ud800"], "question": "a"}', "surrogate"),
         (b'{"question": "b"}', "there are no documents"),
         (b'{"documents": [], "question": "b"}', "documents is not a list of file names"),
         (b'{"documents": [3], "question": "b"}', "documents is not a list of file names"),

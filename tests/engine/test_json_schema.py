@@ -173,6 +173,8 @@ def test_ranges_of_integers_hold_every_number_and_no_other(one: int, other: int)
     [
         ({"type": "integer", "multipleOf": 3}, 'schema at its top: "multipleOf" is not supported'),
         ({"properties": {"age": {"type": "strnig"}}}, 'at properties/age: type "strnig" is not one of'),
+        ({"type": []}, "type [] is not one of"),
+        ({"type": {}}, "type {} is not one of"),
         ({"oneOf": [{"type": "null"}]}, '"oneOf" is not supported'),
         ({"type": "object", "properties": {"a": {"pattern": "^a$"}}}, 'properties/a: "pattern"'),
         ({"$ref": "https://example.org/schema"}, "leads out of the schema"),

@@ -117,6 +117,11 @@ def test_a_streamed_answer_comes_in_pieces_with_the_servers_counts(
     }  # fmt: skip
 
 
+def test_half_of_a_surrogate_pair_is_replaced(scripted: Scripted) -> None:
+    scripted.replies = [(200, [chunk("a\ud83d"), *GOOD[2:]], {})]
+    assert "".join(piece.text for piece in generate(scripted.url)) == "a\ufffdlo"
+
+
 def test_many_requests_have_an_answer_each(scripted: Scripted) -> None:
     pieces = generate(scripted.url, 5)
     for number in range(5):

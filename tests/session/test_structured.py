@@ -71,6 +71,7 @@ def test_a_structured_answer_is_judged_by_its_values() -> None:
     [
         ("{", "is not JSON"),
         ('{"enum": [NaN]}', "NaN is no number of JSON"),
+        ('{"const": 1e1000}', "1e1000 is too large a number"),
         ("[" * 100_000, "nested too deeply"),
         ("3", "a schema is an object"),
         ('{"type": "integer", "multipleOf": 2}', '"multipleOf" is not supported'),
