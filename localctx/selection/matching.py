@@ -158,6 +158,8 @@ def holds(held: Collection[str], term: str) -> bool:
         return True
     if len(term) < LIKE_LETTERS or not term.isalpha():
         return False
+    if term[:LIKE_LETTERS] not in _beginnings(held if isinstance(held, frozenset) else frozenset(held)):
+        return False  # whatever is like it shares these letters
     stump = term[: len(term) - 1]
     return any(
         (other.startswith(stump) and len(term) > LIKE_LETTERS and abs(len(other) - len(term)) <= 2)
@@ -165,6 +167,12 @@ def holds(held: Collection[str], term: str) -> bool:
         or (term.startswith(other) and len(other) >= LIKE_LETTERS and len(term) - len(other) <= 3)
         for other in held
     )
+
+
+@functools.lru_cache(maxsize=KEPT_TEXTS)
+def _beginnings(held: frozenset[str]) -> frozenset[str]:
+    """The first letters of the longer ones."""
+    return frozenset(term[:LIKE_LETTERS] for term in held if len(term) >= LIKE_LETTERS)
 
 
 def share_of(
