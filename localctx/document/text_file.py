@@ -26,6 +26,8 @@ WINDOW_BYTES = 64 << 20  # a multiple of every page size
 OPEN_WINDOWS = 2
 SCAN_BYTES = 1 << 18
 STREAM_BYTES = 1 << 20
+SHORT_READ = 1 << 14
+"""Code points up to which more bytes than needed are read, so that they are read once."""
 
 
 class TextScan:
@@ -87,7 +89,12 @@ class TextFile:
         start, end = max(0, start), min(end, self.n_code_points)
         if start >= end:
             return ""
-        return self._bytes(self.byte_offset(start), self.byte_offset(end)).decode("utf-8")
+        if self._is_ascii or end - start > SHORT_READ:
+            return self._bytes(self.byte_offset(start), self.byte_offset(end)).decode("utf-8")
+        offset, counted = self._index.checkpoint_for_code_point(start)
+        data = self._bytes(offset, min(self.n_bytes, offset + 4 * (end - counted)))
+        data = data[utf8_advance(data, start - counted) :]
+        return data[: utf8_advance(data, end - start)].decode("utf-8")
 
     def stream(self, start: int = 0, end: int | None = None) -> Iterator[str]:
         """The text of [start, end) in pieces of about a megabyte."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import unicodedata
 
 import regex
@@ -33,6 +34,9 @@ _RUN = regex.compile(rf"[{UNSPACED}]+(?:[\p{{M}}{UNSPACED}])*")
 _CHARACTER = regex.compile(r"\X")
 _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
 _SURROGATE = regex.compile(r"[\ud800-\udfff\x00]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+FOLDED_WHOLE = 1000
+"""Characters up to which a text is folded in one go."""
 _COMBINING = regex.compile(r"[\u0300-\u036F]+")
 
 
@@ -40,6 +44,18 @@ def fold(text: str) -> str:
     """Compatibility forms unified, case folded, Latin, Greek and Cyrillic diacritics removed."""
     if text.isascii():
         return text.lower()
+    if len(text) <= FOLDED_WHOLE:
+        return _folded(text)
+    # An ASCII character changes only with what follows it: most of a long text need not be looked up.
+    parts, at = [], 0
+    for match in _NOT_ASCII.finditer(text):
+        start = max(at, match.start() - 1)
+        parts += [text[at:start].lower(), _folded(text[start : match.end()])]
+        at = match.end()
+    return "".join([*parts, text[at:].lower()])
+
+
+def _folded(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFC", _COMBINING.sub("", unicodedata.normalize("NFD", folded)))
 

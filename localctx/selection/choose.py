@@ -78,7 +78,8 @@ def choose(
     best = max(values, default=0.0)
     if best <= 0:
         return Selection((), 0, "no evidence")
-    ranking = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
+    ranking = [i for i, value in enumerate(values) if value > 0]
+    ranking.sort(key=values.__getitem__, reverse=True)  # equals stay in order
     costs = [n + header_tokens for n in n_tokens]
     taken = _Taken(values, costs, text_keys, budget_tokens, max_blocks)
     for index in ranking:

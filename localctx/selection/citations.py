@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ QUESTION_SHARE = 0.5
 MIN_SCORE = 0.2
 MIN_GAIN_SHARE = 0.1
 MAX_CHECKED = 64
+KEPT_SENTENCES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def supporting_sentences(
     best one, a sentence must hold something of the answer that those before do not.
     """
     spans = [(passage, sentence) for passage in passages for sentence in sentences(passage.text, language)]
-    stems = [frozenset(map(stem, content_words(sentence.text))) for _, sentence in spans]
+    stems = [_stems(sentence.text) for _, sentence in spans]
     weights = _weights(answer, question, stems)
     found = claims(answer)
     heaviest = max(weights.values(), default=0.0)
@@ -77,10 +79,16 @@ def supporting_sentences(
     )
 
 
+@functools.lru_cache(maxsize=KEPT_SENTENCES)
+def _stems(sentence: str) -> frozenset[str]:
+    """Its stemmed content words."""
+    return frozenset(map(stem, content_words(sentence)))
+
+
 def _weights(answer: str, question: str, stems: Sequence[frozenset[str]]) -> dict[object, float]:
     """The answer's and, at half, the question's stemmed content words by rarity among the sentences."""
     n_holding = Counter(term for held in stems for term in held)
-    asked, said = set(map(stem, content_words(question))), set(map(stem, content_words(answer)))
+    asked, said = _stems(question), _stems(answer)
     return {
         term: (1.0 if term in said else QUESTION_SHARE) * math.log(1 + len(stems) / max(n_holding[term], 1))
         for term in sorted(asked | said)

@@ -7,19 +7,20 @@ names in Cyrillic and Greek by their stems, since they inflect.
 
 from __future__ import annotations
 
-import itertools
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
 from localctx.index.terms import fold
 from localctx.selection.claims import Claim, claims
-from localctx.selection.numbers import figures, spelled_like
+from localctx.selection.numbers import figures_like, spelled_like
 
 __all__ = ["unsupported", "without_evidence"]
 
 WINDOW_CHARACTERS = 1 << 18
 OVERLAP_CHARACTERS = 512
+KEPT_CLAIMS = 512
 STEM_CUT = 2
 MIN_STEM = 4
 
@@ -61,15 +62,29 @@ def _strike(pending: dict[Claim, None], text: str) -> None:
     wanted = {claim.key for claim in pending if claim.kind == "number"}
     if wanted:
         values: set[str] = set()
-        for number in itertools.chain(figures(text), spelled_like(wanted, text)):
-            values.add(number.key)
-            values.update(number.parts)
+        for read in (figures_like, spelled_like):
+            for number in read(wanted - values, text):
+                values.update((number.key, *number.parts))
+                if wanted <= values:
+                    break
         for claim in [c for c in pending if c.kind == "number" and c.key in values]:
             del pending[claim]
-    if any(claim.kind != "number" for claim in pending):
-        flat = _flat(text)
-        for claim in [c for c in pending if c.kind != "number" and _holds(flat, c)]:
+    if worded := [claim for claim in pending if claim.kind != "number"]:
+        folded = fold(text)
+        likely = [claim for claim in worded if all(piece in folded for piece in _pieces(claim))]
+        flat = _flattened(folded) if likely else ""
+        for claim in [c for c in likely if _holds(flat, c)]:
             del pending[claim]
+
+
+@functools.lru_cache(maxsize=KEPT_CLAIMS)
+def _pieces(claim: Claim) -> tuple[str, ...]:
+    """What a folded text that holds the claim has somewhere, whatever the form: looked for first."""
+    if claim.kind == "quote":
+        return tuple(word for part in _ELLIPSIS.split(claim.key) for word in _flat(part).split())
+    if claim.kind == "code":
+        return tuple(_LETTERS_OR_DIGITS.findall(claim.key)) if fold(claim.key) == claim.key else ()
+    return tuple(_stem(word).removesuffix("s") for word in _flat(claim.key).split() if word not in _JOINERS)
 
 
 class _Flattening(dict[int, str]):
@@ -92,7 +107,11 @@ _FLATTENING = _Flattening()
 
 def _flat(text: str) -> str:
     """The folded words of `text`, one space between and round them."""
-    return f" {' '.join(fold(text).translate(_FLATTENING).split())} "
+    return _flattened(fold(text))
+
+
+def _flattened(folded: str) -> str:
+    return f" {' '.join(folded.translate(_FLATTENING).split())} "
 
 
 def _holds(flat: str, claim: Claim) -> bool:

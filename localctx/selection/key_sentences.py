@@ -7,6 +7,7 @@ broken sentences and what a speaker says of himself count less. Deterministic.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -27,6 +28,9 @@ SHORT_WORDS = 8
 SHORT_CHARACTERS = 80
 CLAUSE_MARKS = ",;:，、；：–—"
 MAX_SENTENCES = 4000
+KEPT_CHARACTERS = 16_000
+KEPT_TEXTS = 256
+"""Passages are asked for several times a question, and again by the next one; longer texts are not kept."""
 LANGUAGE_CHARACTERS = 4000
 REDUNDANCY_WEIGHT = 0.45
 DUPLICATE_COSINE = 0.8
@@ -71,6 +75,10 @@ class Sentence:
 
 def sentences(text: str, language: str = "en") -> tuple[Sentence, ...]:
     """The sentences of `text` in order; blank lines and list items end one too, over-long ones are cut."""
+    return _kept(text, language) if len(text) <= KEPT_CHARACTERS else _sentences(text, language)
+
+
+def _sentences(text: str, language: str) -> tuple[Sentence, ...]:
     found: list[Sentence] = []
     at = 0
     for gap in [*(match.span() for match in regex.finditer(_GAP, text)), (len(text), len(text))]:
@@ -79,6 +87,9 @@ def sentences(text: str, language: str = "en") -> tuple[Sentence, ...]:
                 found.extend(_pieces(text, at + cut["start_index"], at + cut["end_index"]))
         at = gap[1]
     return tuple(found)
+
+
+_kept = functools.lru_cache(maxsize=KEPT_TEXTS)(_sentences)
 
 
 def _pieces(text: str, start: int, end: int) -> list[Sentence]:

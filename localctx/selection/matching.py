@@ -86,7 +86,7 @@ def terms(text: str, language: str = "en", *, readings: bool = False) -> frozens
             found.update(f"#{part}" for part in number.parts if readings)
         gap = " " * (number.end - number.start)
         spelled = spelled[: number.start] + gap + spelled[number.end :]
-    for word in content_words(_UNSPACED.sub(" ", spelled)):
+    for word in content_words(spelled if spelled.isascii() else _UNSPACED.sub(" ", spelled)):
         if word in GERMAN_NUMBERS and language == "de":
             found.add(f"#{GERMAN_NUMBERS[word]}")
         elif word not in WEAK_WORDS and not word[0].isdecimal():
@@ -95,6 +95,7 @@ def terms(text: str, language: str = "en", *, readings: bool = False) -> frozens
     return frozenset(found.difference(_SIGN_WORDS)).union(*runs(text))
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _stem(word: str, language: str) -> str:
     if language == "de" and len(word) > MIN_STEM:
         return _GERMAN_ENDING.sub("", word) if len(word) > MIN_STEM + 1 else word.removesuffix("e")
@@ -134,6 +135,8 @@ def rarity(wanted: Collection[str], found: Sequence[Place]) -> dict[str, float]:
 
 def runs(text: str) -> list[frozenset[str]]:
     """Of unspaced scripts the pairs of each run between binding characters: about the text's words."""
+    if text.isascii():
+        return []
     parts = [part for run in _UNSPACED.findall(text) for part in _BINDING.split(run)]
     return [frozenset(map("".join, itertools.pairwise(part))) for part in parts if len(part) > 1]
 
@@ -158,6 +161,8 @@ def holds(held: Collection[str], term: str) -> bool:
         return True
     if len(term) < LIKE_LETTERS or not term.isalpha():
         return False
+    if term[:LIKE_LETTERS] not in _beginnings(held if isinstance(held, frozenset) else frozenset(held)):
+        return False  # whatever is like it shares these letters
     stump = term[: len(term) - 1]
     return any(
         (other.startswith(stump) and len(term) > LIKE_LETTERS and abs(len(other) - len(term)) <= 2)
@@ -165,6 +170,12 @@ def holds(held: Collection[str], term: str) -> bool:
         or (term.startswith(other) and len(other) >= LIKE_LETTERS and len(term) - len(other) <= 3)
         for other in held
     )
+
+
+@functools.lru_cache(maxsize=KEPT_TEXTS)
+def _beginnings(held: frozenset[str]) -> frozenset[str]:
+    """The first letters of the longer ones."""
+    return frozenset(term[:LIKE_LETTERS] for term in held if len(term) >= LIKE_LETTERS)
 
 
 def share_of(

@@ -30,7 +30,8 @@ def same_language(text: str, source: str) -> bool | None:
 
 def _script(text: str) -> str:
     """The script of most letters; "" when there are none."""
-    scripts = Counter(
-        unicodedata.name(c, "?").partition(" ")[0] for c in text[:COMPARED_CHARACTERS] if c.isalpha()
-    )
+    scripts: Counter[str] = Counter()
+    for character, n in Counter(text[:COMPARED_CHARACTERS]).items():
+        if character.isalpha():
+            scripts[unicodedata.name(character, "?").partition(" ")[0]] += n
     return max(scripts, key=lambda name: scripts[name], default="")

@@ -177,5 +177,5 @@ def _edges(run: Run, wanted: Sequence[str]) -> list[int]:
 
 def _best(scores: Scores, n: int) -> list[int]:
     """The blocks with evidence, best first, the earlier one of equals."""
-    with_evidence = (number for number, value in enumerate(scores.values) if value > 0)
-    return sorted(with_evidence, key=lambda number: -scores.values[number])[:n]
+    with_evidence = [number for number, value in enumerate(scores.values) if value > 0]
+    return sorted(with_evidence, key=scores.values.__getitem__, reverse=True)[:n]
