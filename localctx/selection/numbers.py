@@ -229,16 +229,16 @@ def _from_digits(match: regex.Match[str]) -> Number:
         return Number(_ascii_digits(version), start, end)
     parts: tuple[str, ...] = ()
     if grouped := match["grouped"]:
-        mark, ascii_text = match["mark"], _ascii_digits(match["grouped"])
+        mark, digits = match["mark"], _ascii_digits(grouped)
+        ascii_text = digits if mark in ",." else digits.replace(",", ".")
         whole, point, fraction = ascii_text.rpartition("." if mark != "." else ",")
         text = (whole if point else fraction).replace(mark, "") + ("." + fraction if point else "")
-        if (mark == "." and text.startswith("0")) or (mark == "," and text.startswith("0")):
+        if mark in ",." and text.startswith("0"):
             text = ascii_text.replace(",", ".")
         if mark in SPACES:
-            parts = tuple(_canonical(Decimal(part)) for part in ascii_text.replace(",", ".").split(mark))
+            parts = tuple(_canonical(Decimal(part)) for part in ascii_text.split(mark))
     else:
-        grouped = match["plain"]
-        text = _ascii_digits(grouped).replace(",", ".")
+        text = _ascii_digits(match["plain"]).replace(",", ".")
     if len(text) > MAX_DIGITS or text.count(".") > 1:
         return Number(text, start, end)
     value = Decimal(text)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localctx.index.terms import fold
-from localctx.selection.numbers import Number, figures, figures_like
+from localctx.selection.numbers import Number, figures, figures_like, numbers
 
 PARTS = [
     *"0123456789",
@@ -65,3 +65,10 @@ def test_a_value_is_found_in_another_spelling(key: str, text: str) -> None:
 def test_a_long_text_folds_as_its_pieces_do(text: str) -> None:
     filler = "Filler " * 200
     assert fold(f"{filler}{text}\n{filler}") == fold(filler) + fold(f"{text}\n") + fold(filler)
+
+
+@given(st.text("0123456789 .,'\u2019\u202f\u00a0-%xk", max_size=24))
+@settings(deadline=None, max_examples=400)
+def test_no_figure_ends_a_question(text: str) -> None:
+    for number in numbers(text):
+        assert text[number.start : number.end]
