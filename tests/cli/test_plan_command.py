@@ -99,13 +99,16 @@ def test_a_hybrid_model_is_planned_without_the_store(localctx: Run, file: str, t
 
 
 MEASURE = """
-import json, resource, sys
+import json, pathlib, re, resource, sys
 from localctx.cli.main import run
 try:
     run(sys.argv[1:])
 except SystemExit as done:
     assert done.code == 0, done.code
 own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+status = pathlib.Path("/proc/self/status")
+if status.exists():  # the other figure begins with what the starting process had
+    own = int(re.search("VmHWM: *([0-9]+)", status.read_text().replace("\t", " "))[1])
 print(json.dumps([own, child]), file=sys.stderr)
 """
 
