@@ -5,7 +5,7 @@ Knows no files and no codecs: KV goes out as states and comes back as parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx._native import Rope, State
+from localctx.batches import batches
 from localctx.engine.batch_context import Stopped
 from localctx.engine.llama_context import LlamaContext, Owner
 from localctx.engine.new_context import ContextSizes
@@ -194,7 +195,7 @@ class LlamaKVContext(LlamaContext):
                     self.cells.copy(used[before], used[gap], *before)
             for gap, spare in used.items() if sweep else ():
                 self.cells.drop(spare, *gap)
-            for some in _batches(batch, self.decoder.n_batch):
+            for some in batches(batch, lambda one: len(one.tokens), self.decoder.n_batch):
                 self.run_batch(some)
         for gap, spare in used.items():
             self.cells.copy(spare, 0, *gap)
@@ -228,19 +229,6 @@ def _attended(left: Sequence[KVPart], plan: Plan, first: int) -> list[KVPart]:
     n_left = sum(part.n_tokens for part in left)
     sinks = rows_of(left, 0, plan.n_sinks if plan.left_from >= plan.n_sinks else 0)
     return [*sinks, *rows_of(left, n_left - (first - plan.left_from))]
-
-
-def _batches(slices: Sequence[Slice], n_most: int) -> Iterator[list[Slice]]:
-    """Slices of n_most tokens at most together."""
-    batch: list[Slice] = []
-    n_tokens = 0
-    for one in slices:
-        if n_tokens + len(one.tokens) > n_most:
-            yield batch
-            batch, n_tokens = [], 0
-        batch.append(one)
-        n_tokens += len(one.tokens)
-    yield batch
 
 
 def _gaps(parts: Sequence[KVPart], n_tokens: int) -> list[tuple[int, int]]:

@@ -7,12 +7,13 @@ can be used while the rest is on its way.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from localctx import _native
+from localctx.batches import batches
 from localctx.kv import KVSource, RunLost
 from localctx.store import KVStore, StoredRun, StoreUnusable
 
@@ -79,7 +80,8 @@ class LoadedRuns:
         found = store.lookup(ids, codec)
         if self._readers is None:
             self._readers = ThreadPoolExecutor(N_READERS, thread_name_prefix="read")
-        for batch in _batches(found[run_id] for run_id in ids if run_id in found):
+        there = (found[run_id] for run_id in ids if run_id in found)
+        for batch in batches(there, lambda run: run.size_bytes, BATCH_BYTES):
             load = self._readers.submit(self._read, store, [run.id for run in batch], codec)
             self._reading.append(load)
             self._coming.update((run.id, _Coming(run, load, self._runs)) for run in batch)
@@ -159,18 +161,5 @@ class LoadedRuns:
             load = self._loads.popleft()
             for run_id in load.ids:
                 self._runs.pop(run_id, None)
+                self._names.pop(run_id, None)
             load.stack.close()
-
-
-def _batches(runs: Iterable[StoredRun]) -> Iterator[list[StoredRun]]:
-    """The runs in order, BATCH_BYTES at a time."""
-    batch: list[StoredRun] = []
-    n_bytes = 0
-    for run in runs:
-        if batch and n_bytes + run.size_bytes > BATCH_BYTES:
-            yield batch
-            batch, n_bytes = [], 0
-        batch.append(run)
-        n_bytes += run.size_bytes
-    if batch:
-        yield batch

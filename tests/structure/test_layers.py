@@ -27,6 +27,7 @@ LEAVES = {"api", "batch", "bench", "cli", "doctor", "eval", "from_settings", "se
 SHARED = {
     "",
     "_native",
+    "batches",
     "byte_sizes",
     "errors",
     "kv",
