@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["MAX_BYTES", "read_small_text", "reason_of"]
+__all__ = ["MAX_BYTES", "read_small_text", "reason_of", "refuse_constant"]
 
 MAX_BYTES = 1 << 20
 
@@ -18,6 +18,11 @@ def read_small_text(path: Path) -> str:
     if len(data) > MAX_BYTES:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return data.decode("utf-8-sig")
+
+
+def refuse_constant(name: str) -> None:
+    """For json's parse_constant: NaN and Infinity are no JSON. Raises ValueError."""
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def reason_of(error: OSError | ValueError) -> str:

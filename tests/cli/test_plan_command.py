@@ -99,7 +99,7 @@ def test_a_hybrid_model_is_planned_without_the_store(localctx: Run, file: str, t
 
 
 MEASURE = """
-import json, pathlib, re, resource, sys
+import json, pathlib, resource, sys
 from localctx.cli.main import run
 try:
     run(sys.argv[1:])
@@ -108,7 +108,7 @@ except SystemExit as done:
 own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 status = pathlib.Path("/proc/self/status")
 if status.exists():  # the other figure begins with what the starting process had
-    own = int(re.search("VmHWM: *([0-9]+)", status.read_text().replace("\t", " "))[1])
+    own = int(status.read_text().partition("VmHWM:")[2].split()[0])
 print(json.dumps([own, child]), file=sys.stderr)
 """
 
