@@ -21,18 +21,30 @@ WAIT_S = 30
 
 
 class Asked:
-    """A ticket and what came of it."""
+    """A ticket and what came of it; with `is_held` its first outcome keeps the worker waiting for go_on."""
 
-    def __init__(self, model: EchoModel, text: str, n_tokens: int = 100, tenant: Tenant = ANYONE) -> None:
+    def __init__(
+        self,
+        model: EchoModel,
+        text: str,
+        n_tokens: int = 100,
+        tenant: Tenant = ANYONE,
+        *,
+        is_held: bool = False,
+    ) -> None:
         prompt = model.prompt([Message("user", (text,))])
         job = ChatJob((Request(prompt, Sampling(max_tokens=n_tokens)),))
         self.outcomes: list[Outcome] = []
         self.begun, self.ended, self.let_go = threading.Event(), threading.Event(), threading.Event()
+        self.go_on = threading.Event()
+        if not is_held:
+            self.go_on.set()
         self.ticket = Ticket(tenant, job, self.take, time.monotonic(), self.let_go.set)
 
     def take(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
         self.begun.set()
+        assert self.go_on.wait(WAIT_S)
         if isinstance(outcome, End):
             self.ended.set()
 
@@ -81,12 +93,13 @@ def test_many_are_answered_each_with_its_own_text() -> None:
 
 def test_who_cancels_frees_the_place_and_hears_nothing_more(endless: EchoModel) -> None:
     with working(endless, n_seq=1, n_ctx=32_768) as (worker, _):
-        first, second = Asked(endless, "a", 20_000), Asked(endless, "b", 3)
+        first, second = Asked(endless, "a", 20_000, is_held=True), Asked(endless, "b", 3)
         worker.push(first.ticket)
         worker.push(second.ticket)
         assert first.begun.wait(WAIT_S)
         assert not second.begun.is_set()
         worker.cancel(first.ticket)
+        first.go_on.set()
         assert second.ended.wait(WAIT_S)
         assert first.let_go.wait(WAIT_S)
         assert not first.ended.is_set()
@@ -96,7 +109,7 @@ def test_who_cancels_frees_the_place_and_hears_nothing_more(endless: EchoModel) 
 
 def test_a_full_line_refuses_and_a_waiting_one_can_leave(endless: EchoModel) -> None:
     with working(endless, n_seq=1, max_queue=2, n_ctx=32_768) as (worker, _):
-        running = Asked(endless, "a", 20_000)
+        running = Asked(endless, "a", 20_000, is_held=True)
         worker.push(running.ticket)
         assert running.begun.wait(WAIT_S)
         waiting = [Asked(endless, "b", 3) for _ in range(2)]
@@ -107,11 +120,12 @@ def test_a_full_line_refuses_and_a_waiting_one_can_leave(endless: EchoModel) -> 
         worker.cancel(waiting[0].ticket)
         assert waiting[0].let_go.is_set()
         worker.push(Asked(endless, "c", 3).ticket)
+        running.go_on.set()
 
 
 def test_draining_ends_what_waits_and_lets_what_runs_finish(endless: EchoModel) -> None:
     with working(endless, n_seq=1, n_ctx=32_768) as (worker, _):
-        running, waiting = Asked(endless, "a", 300), Asked(endless, "b", 3)
+        running, waiting = Asked(endless, "a", 300, is_held=True), Asked(endless, "b", 3)
         worker.push(running.ticket)
         worker.push(waiting.ticket)
         assert running.begun.wait(WAIT_S)
@@ -122,6 +136,7 @@ def test_draining_ends_what_waits_and_lets_what_runs_finish(endless: EchoModel) 
         assert "shutting down" in end.error.message
         with pytest.raises(Stopping):
             worker.push(Asked(endless, "c").ticket)
+        running.go_on.set()
         assert running.ended.wait(WAIT_S)
         assert running.ticket.n_generated == 300
 
