@@ -36,7 +36,7 @@ from localctx.session.run import Run, start
 from localctx.settings import nearest
 from localctx.values import Message, Model, Request, Sampling
 
-__all__ = ["Outcome", "Wanted", "main", "measure", "table", "written"]
+__all__ = ["Outcome", "Wanted", "checked_languages", "main", "measure", "table", "written"]
 
 N_THINGS = 24
 FILLER_SENTENCES = 4
@@ -92,15 +92,20 @@ def written(
     return path, offsets
 
 
-def measure(wanted: Wanted) -> Iterator[Outcome]:
-    """The outcomes of all scripts. Raises UsageError for a language, and what localctx.errors names for
-    models and settings.
-    """
-    for language in wanted.languages:
+def checked_languages(languages: Sequence[str]) -> None:
+    """Raises UsageError for a language that has no scripts."""
+    for language in languages:
         if language not in LANGUAGES:
             raise UsageError(
                 f"unknown language {language!r}{nearest(language, LANGUAGES)}", ",".join(LANGUAGES)
             )
+
+
+def measure(wanted: Wanted) -> Iterator[Outcome]:
+    """The outcomes of all scripts. Raises UsageError for a language, and what localctx.errors names for
+    models and settings.
+    """
+    checked_languages(wanted.languages)
     flags: dict[str, object] = {"model": wanted.model, "embedder": wanted.embedder, "store": "off"}
     settings, chosen = choose_model(flags)
     with (
