@@ -29,7 +29,7 @@ __all__ = ["register"]
 
 ENGINES = ("local", "ray")
 MAX_TOLD = 20
-"""Errors that are told one by one."""
+"""Errors, and different warnings, that are told one by one."""
 MAX_WORKERS = 1024
 
 
@@ -207,7 +207,8 @@ class _Tally:
     n_before: int = 0
     n_answered: int = 0
     n_failed: int = 0
-    n_told: int = field(default=0)
+    n_told: int = 0
+    warnings: set[str] = field(default_factory=set)
 
     def begin(self, started: Started) -> None:
         """Say what is there, and what is to be done."""
@@ -222,7 +223,11 @@ class _Tally:
         self._show()
 
     def row(self, written: RowWritten) -> None:
-        """Count a row; the first errors are told."""
+        """Count a row; the first errors are told, and each warning once."""
+        for text in written.warnings:
+            if text not in self.warnings and len(self.warnings) < MAX_TOLD:
+                self.warnings.add(text)
+                self.reporter.line(f"warning: {text}")
         if written.error is None:
             self.n_answered += 1
         else:

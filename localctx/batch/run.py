@@ -38,10 +38,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class RowWritten:
-    """A task has its row; `error`: its message, None for an answer."""
+    """A task has its row; `error`: its message, None for an answer · warnings: of the answer."""
 
     task: Task
     error: str | None
+    warnings: tuple[str, ...] = ()
 
 
 def run_batch(
@@ -107,7 +108,7 @@ def _written(results: Results, task: Task, value: dict[str, Any]) -> RowWritten:
         {"schema": value["schema"], "id": task.id, "line": task.line, "key": task.key, **_rest(value)}
     )
     error = value.get("error")
-    return RowWritten(task, error["message"] if error else None)
+    return RowWritten(task, error["message"] if error else None, tuple(value.get("warnings", ())))
 
 
 def _rest(value: dict[str, Any]) -> dict[str, Any]:

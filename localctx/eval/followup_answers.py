@@ -21,7 +21,7 @@ from pathlib import Path
 
 from localctx.document import Document, open_document
 from localctx.eval.followup_scripts import LANGUAGES, Script, Thing, scripts_of, things_of
-from localctx.eval.followups import N_THINGS, checked_languages, written
+from localctx.eval.followups import FILLER_SENTENCES, N_THINGS, checked_languages, written
 from localctx.from_settings import choose_model, open_model_for
 from localctx.session.answer import Answer
 from localctx.session.conversation import Conversation
@@ -36,11 +36,12 @@ WAYS = ("chat", "in full", "alone")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """n_scripts, n_things: of each language."""
+    """n_scripts, n_things: of each language · n_filler: sentences of other matters before each fact."""
 
     languages: tuple[str, ...] = ("en",)
     n_scripts: int = 8
     n_things: int = N_THINGS
+    n_filler: int = FILLER_SENTENCES
     seed: int = 0
     model: str | None = None
     ctx: int = 1024
@@ -80,7 +81,7 @@ def measure(wanted: Wanted) -> Iterator[Asked]:
         for language in wanted.languages:
             dice, speech = random.Random(wanted.seed), LANGUAGES[language]  # noqa: S311  # dice, no secret
             things = things_of(speech, wanted.n_things, dice)
-            path, _ = written(speech, things, Path(folder), dice)
+            path, _ = written(speech, things, Path(folder), dice, wanted.n_filler)
             with open_document(str(path), cache_dir=None) as document:
                 for script in scripts_of(speech, things, wanted.n_scripts, dice):
                     yield from _script(document, model, settings, language, things, script)
@@ -142,6 +143,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--languages", default="en")
     parser.add_argument("--scripts", type=int, default=8)
     parser.add_argument("--things", type=int, default=N_THINGS)
+    parser.add_argument("--filler", type=int, default=FILLER_SENTENCES)
     parser.add_argument("--model")
     parser.add_argument("--ctx", type=int, default=1024)
     parser.add_argument("--strategy", default="retrieve")
@@ -151,6 +153,7 @@ def main(words: Sequence[str]) -> int:
         tuple(given.languages.split(",")),
         given.scripts,
         given.things,
+        given.filler,
         given.seed,
         given.model,
         given.ctx,

@@ -69,11 +69,15 @@ class Outcome:
 
 
 def written(
-    speech: Speech, things: Sequence[Thing], folder: Path, dice: random.Random
+    speech: Speech,
+    things: Sequence[Thing],
+    folder: Path,
+    dice: random.Random,
+    n_filler: int = FILLER_SENTENCES,
 ) -> tuple[Path, dict[tuple[int, int], int]]:
     """A document that tells everything about the things, a section each, and the offset of each fact.
 
-    Half of the facts do not name their thing: the heading does.
+    n_filler: sentences of other matters before each fact.
     """
     prose = made_sentences(PROSE[speech.code], dice)
     text, offsets = "", dict[tuple[int, int], int]()
@@ -83,8 +87,8 @@ def written(
         dice.shuffle(order)
         for aspect in order:
             told = speech.aspects[aspect].tells.format(e=thing.name, v=thing.values[aspect])
-            filler = speech.joiner.join(next(prose) for _ in range(FILLER_SENTENCES))
-            text += f"{filler}{speech.joiner}"
+            filler = speech.joiner.join(next(prose) for _ in range(n_filler))
+            text += f"{filler}{speech.joiner}" if filler else ""
             offsets[number, aspect] = len(text)
             text += f"{told[0].upper()}{told[1:]}\n\n"
     path = folder / f"{speech.code}.md"
