@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["device_line", "footer_lines", "overview_lines"]
 
 OUTLINE_LINES = 12
-UNSUPPORTED_LINES = 3
-"""Statements without support that are quoted."""
-CLIPPED_CHARACTERS = 160
 
 
 def overview_lines(event: Overview) -> list[str]:
@@ -45,8 +42,8 @@ def footer_lines(answer: Answer, verbose: bool) -> list[str]:
         f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read"
     )
     if answer.command == "ask":
-        line += f"; support: {answer.support}"
-    lines = [line, *_unsupported(answer)]
+        line += f"; support: {_support(answer)}"
+    lines = [line]
     if coverage.pulled_in_by_reference:
         names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
         lines.append(f"  pulled in by reference: {', '.join(names)}")
@@ -73,27 +70,12 @@ def footer_lines(answer: Answer, verbose: bool) -> list[str]:
     return lines
 
 
-def _unsupported(answer: Answer) -> list[str]:
-    """What keeps an answer from being supported: its statements that the documents do not say."""
-    if answer.support != "partial":
-        return []
-    said = {"partial": "only in part", "none": "not in what was read"}
-    rows = [one for one in answer.statements if one.verdict != "supported"]
-    quoted = [
-        f"  {said[one.verdict]}: “{_clipped(answer.text[one.start : one.end])}”"
-        for one in rows[:UNSUPPORTED_LINES]
-    ]
-    return (
-        [*quoted, f"  … and {len(rows) - UNSUPPORTED_LINES:,} more"]
-        if len(rows) > UNSUPPORTED_LINES
-        else quoted
-    )
-
-
-def _clipped(text: str) -> str:
-    """A sentence on one line."""
-    text = " ".join(text.split())
-    return text if len(text) <= CLIPPED_CHARACTERS else f"{text[:CLIPPED_CHARACTERS]}…"
+def _support(answer: Answer) -> str:
+    """The verdict; of `partial` why, where no single statement is named under the answer."""
+    verdicts = {statement.verdict for statement in answer.statements}
+    if answer.support == "partial" and verdicts <= {"partial"}:
+        return "partial (no one place that was read says all of it)"
+    return answer.support or ""
 
 
 def device_line(model: ModelInfo) -> str:

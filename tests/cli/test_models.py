@@ -163,6 +163,14 @@ def test_show_says_what_follows_for_context_cache_template_and_store(
     ("architecture", "why"),
     [("gemma3", "sliding-window layers"), ("mamba", "is recurrent"), ("deepseek2", "MLA")],
 )
+def test_show_is_a_page_and_json_has_all(localctx: Run, tiny_model_path: Path) -> None:
+    shown = localctx("models", "show", str(tiny_model_path)).out
+    assert len(shown.splitlines()) <= 20
+    for wanted in ("architecture: llama, 2 layers", "context: 2,048 tokens trained", "f16 ", "int4 "):
+        assert wanted in shown
+    assert "block store: yes (" in shown
+
+
 def test_show_says_why_the_store_cannot_serve(
     localctx: Run, folder: Path, tmp_path: Path, architecture: str, why: str
 ) -> None:
