@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, cast
 
@@ -29,7 +29,7 @@ __all__ = ["register"]
 
 ENGINES = ("local", "ray")
 MAX_TOLD = 20
-"""Errors, and different warnings, that are told one by one."""
+"""Errors that are told one by one."""
 MAX_WORKERS = 1024
 
 
@@ -123,13 +123,32 @@ def _run(call: _Call) -> None:
             reporter.line(f"{call.out}: a line that was cut short is taken off")
         try:
             for event in run_batch(tasks, results, settings, how):
-                tally.row(event) if isinstance(event, RowWritten) else tally.begin(event)
+                if isinstance(event, RowWritten):
+                    tally.row(event)
+                    continue
+                tally.begin(event)
+                if event.plan.groups and call.engine == "local":
+                    _tell_of_the_store(settings, reporter)
         except (KeyboardInterrupt, Interrupted):
             done = tally.n_answered + tally.n_failed
             raise Interrupted(
                 f"interrupted: {done:,} of {tally.n_total:,} jobs are done", "the same command goes on"
             ) from None
     tally.finish(call)
+
+
+def _tell_of_the_store(settings: Settings, reporter: Reporter) -> None:
+    """Say once that nothing can be kept; the answers' own lines do not."""
+    from localctx.store import KVStore, StoreUnusable
+
+    if settings.store_root is None:
+        return
+    try:
+        with KVStore.open(settings.store_root) as store:
+            store.check_writable()
+    except StoreUnusable as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        reporter.line(f"warning: {error.message}{hint}; what is computed now is not kept")
 
 
 def _tasks(call: _Call, settings: Settings, reporter: Reporter) -> list[Task]:
@@ -208,7 +227,6 @@ class _Tally:
     n_answered: int = 0
     n_failed: int = 0
     n_told: int = 0
-    warnings: set[str] = field(default_factory=set)
 
     def begin(self, started: Started) -> None:
         """Say what is there, and what is to be done."""
@@ -223,11 +241,7 @@ class _Tally:
         self._show()
 
     def row(self, written: RowWritten) -> None:
-        """Count a row; the first errors are told, and each warning once."""
-        for text in written.warnings:
-            if text not in self.warnings and len(self.warnings) < MAX_TOLD:
-                self.warnings.add(text)
-                self.reporter.line(f"warning: {text}")
+        """Count a row; the first errors are told."""
         if written.error is None:
             self.n_answered += 1
         else:

@@ -38,11 +38,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class RowWritten:
-    """A task has its row; `error`: its message, None for an answer · warnings: of the answer."""
+    """A task has its row; `error`: its message, None for an answer."""
 
     task: Task
     error: str | None
-    warnings: tuple[str, ...] = ()
 
 
 def run_batch(
@@ -108,7 +107,7 @@ def _written(results: Results, task: Task, value: dict[str, Any]) -> RowWritten:
         {"schema": value["schema"], "id": task.id, "line": task.line, "key": task.key, **_rest(value)}
     )
     error = value.get("error")
-    return RowWritten(task, error["message"] if error else None, tuple(value.get("warnings", ())))
+    return RowWritten(task, error["message"] if error else None)
 
 
 def _rest(value: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 from session.test_kept_kv import LONG, SHORT, chapters
 
+from localctx.engine import open_model
+from localctx.session.verdicts import VERDICT_FACT
+from localctx.store import KVStore
+
 Run = Callable[..., Any]
 
 
@@ -127,6 +131,18 @@ def test_a_model_is_checked_once(localctx: Run, words: list[str], tmp_path: Path
     file = write(tmp_path, SHORT)
     assert "are answers from stored KV as good as exact ones?" in localctx("index", file, *words).err
     assert "as good as exact ones?" not in localctx("index", file, *words).err
+
+
+def test_the_codec_is_that_of_what_is_stored(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path, LONG)
+    stream = ("--strategy", "stream")
+    assert "as int4" in localctx("index", file, *words, *stream, "--kv", "codec=int4").out
+    model, store = words[1], words[3]
+    with open_model(Path(model)) as opened, KVStore.open(Path(store)) as kv:  # by now only f16 is good enough
+        verdict = {"stream": {"passes": True, "codec": "f16"}}
+        kv.set_model_fact(opened.info.fingerprint, VERDICT_FACT, verdict)
+    again = localctx("index", file, *words, *stream).out
+    assert ("0 evaluated" in again, "as int4" in again) == (True, True)
 
 
 @pytest.mark.slow
