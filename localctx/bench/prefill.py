@@ -259,7 +259,7 @@ def _streamed(model: KVModel, settings: Settings, document: Document) -> Streame
             marks=tuple(observed.marks),
             n_tokens=stream.n_tokens,
             n_evaluated=done.n_evaluated,
-            n_rebased=observed.n_rebased,
+            n_rebased=context.n_rebased,
             size_bytes=sum(run.size_bytes for run in cache.kept.stored(stream.ids)),
             peak_memory_bytes=memory.peak_bytes,
             policy=stream.policy,
