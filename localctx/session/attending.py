@@ -53,13 +53,14 @@ def documents_end(prompt: Prompt, messages: Sequence[Message]) -> int | None:
 def restored_whole(cache: Cache, stream: TokenStream) -> Placed | None:
     """How the stream of all documents is put in; what of it is not kept yet is prefilled then, and kept.
 
-    None where nothing could be kept for the next question; that the store's limit is why is noted.
+    None where nothing could be kept for the next question; that the store's limit is why is noted. A
+    conversation keeps it in memory where there is no store.
     """
     run, codec = cache.run, cache.exact_codec(stream.n_tokens)
     encoding = cache.encoding(codec)
     is_missing = cache.kept.n_leading(stream.ids, codec) < stream.n_runs
     if is_missing:
-        if not cache.kept.can_write:
+        if not cache.kept.can_write and run.dialogue is None:
             return None
         problem = too_much_for_the_store(cache, stream.n_tokens, encoding.codec)
         if problem is not None:

@@ -55,6 +55,19 @@ def test_a_question_is_answered_as_asked_behind_those_before_it(book: Document) 
     assert "Orle" in conversation.turns[1].sought
 
 
+def test_without_a_store_later_questions_evaluate_little_too(book: Document, tiny_model_path: Path) -> None:
+    settings = Settings(store="off", max_tokens=4, embedder="off")
+    with (
+        open_model(tiny_model_path, EngineOptions(n_threads=1)) as model,
+        Conversation([book], model, settings) as conversation,
+    ):
+        answers = [answer_of(said(conversation, f"How long is river {n}?")) for n in range(3)]
+    n_document = answers[0].coverage.tokens_total
+    assert {answer.strategy for answer in answers} == {"exact"}
+    for answer in answers[1:]:
+        assert answer.tokens.restored > n_document > 2 * answer.tokens.evaluated
+
+
 def test_without_a_document_there_is_nothing_to_ask() -> None:
     with Conversation([], EchoModel(), OFF) as conversation, pytest.raises(UsageError, match="no document"):
         said(conversation, "What?")
