@@ -19,6 +19,10 @@ __all__ = ["grammar_of"]
 MAX_DEPTH = 64
 MAX_REPEATS = 1000
 """llama.cpp refuses grammars that repeat more."""
+MAX_CHOICES = 1000
+"""Properties of one object, values of one enum, schemas of one anyOf: llama.cpp follows all that are possible
+side by side at every token, so that ever more of them take seconds a token.
+"""
 ANNOTATIONS = frozenset({
     "$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default",
     "examples", "deprecated", "readOnly", "writeOnly", "format", "discriminator", "contentEncoding",
@@ -95,6 +99,7 @@ class _Writer:
             raise _wrong(here, "is not a list of schemas")
         if key == "allOf" and len(given) > 1:
             raise _wrong(place, "allOf of several schemas is not supported")
+        _check_choices(len(given), "schemas", here)
         parts = [self.value(one, f"{here}/{n}", within, depth + 1) for n, one in enumerate(given)]
         return f"({' | '.join(parts)})"
 
@@ -119,6 +124,7 @@ class _Writer:
         """One of the values, written as JSON."""
         if not isinstance(values, list) or not values:
             raise _wrong(place, "is not a list of values")
+        _check_choices(len(values), "values", place)
         names = types if isinstance(types, list) else [types]
         kept = [one for one in values if types is None or any(_is_of(one, name) for name in names)]
         if not kept:
@@ -159,6 +165,7 @@ class _Writer:
         if more is False and set(required) - set(properties):
             raise _wrong(_at(place, "required"), "names what additionalProperties forbids")
         members = {**properties, **{name: more for name in required if name not in properties}}
+        _check_choices(len(members), "properties", place)
         if not members:
             if more is False:
                 return '"{" ws "}"'
@@ -201,6 +208,11 @@ def _at(place: str, step: str) -> str:
 
 def _wrong(place: str, what: str) -> UsageError:
     return UsageError(f"schema at {place or 'its top'}: {what}", HINT)
+
+
+def _check_choices(n: int, what: str, place: str) -> None:
+    if n > MAX_CHOICES:
+        raise _wrong(place, f"{n:,} {what} are more than the {MAX_CHOICES:,} that one place may have")
 
 
 def _only(rest: Mapping[str, Any], known: frozenset[str], place: str) -> None:

@@ -6,7 +6,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from localctx.index import LexicalIndex
-from localctx.selection import Judgement, judgement, says_not_found, supporting_sentences, unsupported
+from localctx.selection import (
+    Judgement,
+    claims,
+    judgement,
+    says_not_found,
+    supporting_sentences,
+    without_evidence,
+)
 from localctx.selection import Passage as Candidate
 from localctx.session.citing import cite
 from localctx.session.decoding import Decoded
@@ -16,7 +23,7 @@ from localctx.session.prompts import NOT_FOUND
 from localctx.session.provenance import Citation
 from localctx.session.reading import Passage
 from localctx.session.run import Run
-from localctx.session.structured import said
+from localctx.session.structured import said, value_claims
 
 __all__ = ["N_CANDIDATES", "judge"]
 
@@ -37,7 +44,8 @@ def judge(
         ranked = [number for number, _ in index.search(f"{question} {spoken}", N_CANDIDATES).ranking]
         first_ones = range(min(N_CANDIDATES, run.n_blocks))
         passages = tuple(run.passage(number) for number in ranked or first_ones)
-    for claim in unsupported(spoken, run.text(), question):
+    stated = claims(text) if run.schema is None else value_claims(text, run.schema.constants)
+    for claim in without_evidence(stated, run.text(), question):
         yield run.warn(f"not in the document: {claim.text}")
     if decoded.finish_reason == "length":
         yield run.warn(_cut(run))
