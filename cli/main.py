@@ -18,6 +18,7 @@ from .commands import (
     chat,
     chunk,
     doctor,
+    extract,
     index,
     later,
     models,
@@ -78,7 +79,7 @@ def _top(
 
 
 GROUPS = (
-    read, chat, batch, index, chunk, truncate, plan, serve, later,
+    read, extract, chat, batch, index, chunk, truncate, plan, serve, later,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

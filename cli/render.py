@@ -237,6 +237,12 @@ def _overview(event: Overview) -> list[str]:
 def _footer(answer: Answer, verbose: bool) -> list[str]:
     """Coverage in one line, and with -v the counts and times."""
     coverage = answer.coverage
+    if answer.records is not None:
+        records = answer.records
+        return [
+            f"— count: every record read by its parser, without the model: {records.read:,} records, "
+            f"{records.matched:,} of them match"
+        ]
     pages = f"{coverage.pages_total:,} pages, " if coverage.pages_total else ""
     line = (
         f"— {answer.strategy}: {pages}{coverage.tokens_read:,} of {coverage.tokens_total:,} tokens read, "

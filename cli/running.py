@@ -44,7 +44,7 @@ Chooser: TypeAlias = Callable[[str, int, int], Choice]
 class Job:
     """What a command was told. `out` is the output file; None or - is standard output."""
 
-    command: Literal["ask", "summarize", "index"]
+    command: Literal["ask", "summarize", "extract", "index"]
     files: Sequence[str]
     run: RunOptions
     output: OutputOptions
@@ -142,7 +142,7 @@ def check(job: Job) -> None:
     page_range(job.pages)
     settings = settings_for(job.run.flags(), job.run.config)
     check_strategy(settings.strategy, job.command)
-    if job.command == "ask":
+    if job.command in ("ask", "extract"):
         answer_schema(settings)
     else:
         check_free_text(settings, job.command)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.session.conversation import Conversation, Turn
     from localctx.session.events import Event
+    from localctx.session.extract import Told
+    from localctx.session.extraction import Extraction, FoundRecord
     from localctx.session.indexed import Indexed
     from localctx.session.one_context import Held
     from localctx.session.side_by_side import SideBySide
@@ -64,6 +68,7 @@ class OpenDocument(_Closed):
         self._streams: weakref.WeakSet[Generator[object, None, None]] = weakref.WeakSet()
         self._held: Held | None = None
         self._resources = ExitStack()
+        self.extraction: Extraction | None = None
         self._found: tuple[EmbedderFile | str | None, RerankerFile | None] | None = None
 
     @property
@@ -152,6 +157,29 @@ class OpenDocument(_Closed):
         return SideBySide(
             self.model, self.settings, held=self._shared(), embedder=embedder, reranker=reranker
         )
+
+    def extract(self, schema: Mapping[str, object] | str | Path | None = None) -> Iterator[FoundRecord]:
+        """Every record that fulfils the JSON schema, each when it is known with its places (docs/extract.md);
+        `extraction` says afterwards what was read. schema: an object, or its file; default: the settings'.
+        """
+        from localctx.session.extract import extract
+
+        self._end_streams()
+        given = json.dumps(schema) if isinstance(schema, Mapping) else str(schema or "")
+        settings = self.settings if not given else replace(self.settings, schema=given)
+        records = self._records(extract(self.documents, self.model, settings))
+        self._streams.add(records)
+        return records
+
+    def _records(self, events: Iterator[Told]) -> Generator[FoundRecord, None, None]:
+        from localctx.session.extraction import Extraction, FoundRecord
+
+        with closing_events(events):
+            for event in events:
+                if isinstance(event, FoundRecord):
+                    yield event
+                elif isinstance(event, Extraction):
+                    self.extraction = event
 
     def index(self) -> Indexed:
         """Embed the passages where there is an embedder, and prefill the documents into the store; what was

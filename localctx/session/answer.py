@@ -10,7 +10,7 @@ from localctx.selection import Statement
 from localctx.session.provenance import Citation, Coverage
 from localctx.values import FinishReason, ModelInfo, Strategy
 
-__all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]
+__all__ = ["Answer", "DocumentCoverage", "RecordCounts", "Support", "Timings", "TokenCounts"]
 
 Support = Literal["supported", "partial", "none"]
 
@@ -56,12 +56,21 @@ class DocumentCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """Records that were read, and those of them that the question is about."""
+
+    read: int
+    matched: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was answered, from what, and how. `text` is the answer alone, without notices; `requested`: the
     context's length and rotation as asked for, by the names of settings, without what was not given.
 
     statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
     selection: how its passages were chosen; None where the documents were attended whole.
+    records: of an answer that was counted, which no model was asked for.
     """
 
     command: Literal["ask", "summarize"]
@@ -81,6 +90,7 @@ class Answer:
     timings: Timings = field(default_factory=Timings)
     warnings: tuple[str, ...] = ()
     selection: Mapping[str, object] | None = None
+    records: RecordCounts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.answer/1` (docs/cli.md)."""
@@ -115,6 +125,8 @@ class Answer:
             value["documents"] = [
                 {"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents
             ]
+        if self.records is not None:
+            value["records"] = asdict(self.records)
         if self.selection is not None:
             value["selection"] = dict(self.selection)
         return value

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from localctx.values import Message
 
-__all__ = ["NOT_FOUND", "document_messages", "merge_task", "question_task", "rewrite_task"]
+__all__ = ["NOT_FOUND", "document_messages", "merge_task", "question_task", "record_task", "rewrite_task"]
 
 PREFIX = "You read documents for the user and answer only from them."
 ACKNOWLEDGED = "I have read the document."
@@ -37,6 +37,11 @@ def question_task(question: str, schema: str | None = None) -> tuple[str, ...]:
         lead = "Answer from the document above, as JSON that fulfils this schema:\n"
         return (lead, schema, "\n\nQuestion: ", question)
     return ("Answer from the document above, in one or two sentences.\n\nQuestion: ", question)
+
+
+def record_task(title: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The task of one record: what it is called, and its properties by name or with what they are."""
+    return ("Write the ", title, " in the document above as JSON with ", ", ".join(names), ".")
 
 
 def rewrite_task(sentence: str, focus: str | None = None) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ VALUE_WORDS = 8
 
 @dataclass(frozen=True, slots=True)
 class AnswerSchema:
-    """`text`: the schema as compact JSON; `grammar`: GBNF of what fulfils it; `constants`: the strings that the
-    schema itself gives as values.
+    """`text`: the schema as compact JSON; `grammar`: GBNF of what fulfils it; `constants`: the strings that
+    the schema itself gives as values.
     """
 
     text: str
@@ -76,7 +76,7 @@ def _finite(digits: str) -> float:
 def check_free_text(settings: Settings, command: str) -> None:
     """Raises UsageError where a schema was given to a command whose result has a form of its own."""
     if settings.schema is not None:
-        raise UsageError(f"--schema is not for {command}", "it is for ask and batch")
+        raise UsageError(f"--schema is not for {command}", "it is for ask, extract and batch")
 
 
 def said(answer: str) -> str:
