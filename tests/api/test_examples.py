@@ -120,3 +120,23 @@ def test_pipe_passes_the_answer_on(environ: dict[str, str], tmp_path: Path) -> N
     assert support == "support: supported"
     assert quote == "quote: The lease runs for three years from 1 May 2025."
     assert count == "lines of text: 7"
+
+
+def test_records_to_csv_reads_tables_and_prose(environ: dict[str, str], tmp_path: Path) -> None:
+    schema = {
+        "properties": {"name": {"type": "string"}, "amount": {"type": "integer", "description": "euros"}},
+        "required": ["name", "amount"],
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    (tmp_path / "gifts.csv").write_text("name,amount,note\nAnna Feld,1200,\nBert Lee,75,late\n")
+    (tmp_path / "gifts.txt").write_text(
+        "It rained. Carla Ortiz gave 340 euros to the fund. The sun came out.\n"
+    )
+    script = str(EXAMPLES / "records_to_csv.py")
+    said = run(environ, tmp_path, sys.executable, script, "schema.json", "gifts.csv", "gifts.txt")
+    assert said.splitlines() == [
+        "name,amount,source,page,quote",
+        'Anna Feld,1200,gifts.csv,,"Anna Feld,1200,"',
+        'Bert Lee,75,gifts.csv,,"Bert Lee,75,late"',
+        "Carla Ortiz,340,gifts.txt,,Carla Ortiz gave 340 euros to the fund.",
+    ]

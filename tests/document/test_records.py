@@ -114,7 +114,10 @@ def test_csv_without_a_header_and_with_another_delimiter(read: Read) -> None:
             "<orders><order><n>1</n></order><order><n>2</n></order></orders></all>",
             [("user", {"n": "A"}), ("user", {"n": "B"}), ("order", {"n": "1"}), ("order", {"n": "2"})],
         ),
-        ("<all><i id='1' k='v 1'/><i id='2' k='w'/></all>", [("i", {"id": "1", "k": "v 1"}), ("i", {"id": "2", "k": "w"})]),
+        (
+            "<all><i id='1' k='v 1'/><i id='2' k='w'/></all>",
+            [("i", {"id": "1", "k": "v 1"}), ("i", {"id": "2", "k": "w"})],
+        ),
         (
             "<all><i><tag>a</tag><tag>b</tag></i><i><tag>c</tag><tag>d</tag></i></all>",
             [("i", {"tag": ["a", "b"]}), ("i", {"tag": ["c", "d"]})],

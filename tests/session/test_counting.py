@@ -1,4 +1,4 @@
-"""Questions about all records: counted exactly, or not at all. What is right is computed beside, in Python."""
+"""Questions about all records: counted exactly, or not at all. What is right is computed beside."""
 
 from __future__ import annotations
 
@@ -84,21 +84,23 @@ NOT_COUNTED = [
 ]
 
 
+def written(value: object) -> str:
+    """A value as text."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def as_csv(rows: list[Row]) -> str:
     """The rows as CSV; what is missing is empty."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]))
     writer.writeheader()
-    writer.writerows({key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()} for row in rows)  # fmt: skip
+    writer.writerows({key: written(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
 
 
 def as_xml(rows: list[Row], *, attributes: bool = False) -> str:
     """The rows as XML; what is missing is left out."""
-    texts = [
-        {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in row.items() if value is not None}
-        for row in rows
-    ]  # fmt: skip
+    texts = [{key: written(value) for key, value in row.items() if value is not None} for row in rows]
     if attributes:
         lines = [f"<record {' '.join(f'{k}={quoteattr(v)}' for k, v in row.items())}/>" for row in texts]
     else:
