@@ -200,3 +200,25 @@ def before_joiner(words: Sequence[str], place: int) -> tuple[str, ...]:
     while end > 0 and fold(words[end - 1]) in _JOINERS:
         end -= 1
     return tuple(words[:end]) if end < place else ()
+
+
+def whole_name(
+    words: Sequence[str], phrases: Sequence[Run], first: str, taken: Collection[str]
+) -> tuple[str, ...]:
+    """A name with the capitalised words beside it, but for `first`, with which the sentence begins, and words
+    (folded) that other values have; what is no name, or stands in several places, as it is.
+    """
+    places = [(run, place) for run, _ in phrases if (place := overlap(run, words)) is not None]
+    if len(places) != 1 or not all(word[:1].isupper() for word in words):
+        return tuple(words)
+    run, start = places[0]
+    end = start + len(words)
+
+    def belongs(word: str) -> bool:
+        return word[:1].isupper() and word != first and fold(word) not in taken
+
+    while start > 0 and belongs(run[start - 1]):
+        start -= 1
+    while end < len(run) and belongs(run[end]):
+        end += 1
+    return tuple(run[start:end])

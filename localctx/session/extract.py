@@ -7,8 +7,10 @@ sentence.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TypeAlias
 
 from localctx.document import Document
@@ -30,6 +32,8 @@ from localctx.values import Model
 __all__ = ["Told", "extract", "schema_of_records"]
 
 Told: TypeAlias = Event | FoundRecord | Extraction
+EXCHANGED_FROM = 2
+"""In how many other records a value has to be that of another property."""
 HINT = "--schema S.json, a JSON schema of one record: an object with properties"
 
 
@@ -60,7 +64,7 @@ def extract(
             estimate = reading.estimate_tokens(model.tokenize)
             yield Planned("map-reduce", "every sentence that can hold a record is read", estimate, 0)
             found += yield from passages.records(reading)
-    merged, passed.n_repeated = merge(found)
+    merged, passed.n_repeated = merge(exchanged(found, schema))
     yield from merged
     yield _outcome(run, passages, n_records + len(merged), frozenset(how))
 
@@ -75,6 +79,28 @@ def schema_of_records(run: Run) -> RecordSchema:
     if not schema.properties:
         raise UsageError("the schema has no properties, so that nothing says what a record is", HINT)
     return schema
+
+
+def exchanged(found: Sequence[FoundRecord], schema: RecordSchema) -> list[FoundRecord]:
+    """The records, those with two values the wrong way round put right: where one of them is a value of the
+    other one's property in several records, and neither stands where it is in any other.
+    """
+    names = [name for name in schema.properties if schema.kinds(schema.properties[name]) == {"string"}]
+    counts = Counter((name, fold(text)) for one in found for name in names if (text := _text_of(one, name)))
+    kept = list(found)
+    for n, record in enumerate(found):
+        for one, other in combinations(names, 2):
+            here, there = fold(_text_of(record, one)), fold(_text_of(record, other))
+            is_known = counts[other, here] >= EXCHANGED_FROM or counts[one, there] >= EXCHANGED_FROM
+            if here and there and is_known and counts[one, here] == counts[other, there] == 1:
+                put_right = {one: record.value[other], other: record.value[one]}
+                kept[n] = replace(record, value={**record.value, **put_right})
+    return kept
+
+
+def _text_of(record: FoundRecord, name: str) -> str:
+    value = record.value.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def merge(found: Sequence[FoundRecord]) -> tuple[list[FoundRecord], int]:

@@ -24,6 +24,7 @@ from localctx.selection.passage_values import (
     overlap,
     passage_values,
     units_in,
+    whole_name,
     without_words,
 )
 from localctx.selection.record_schema import RecordSchema
@@ -146,6 +147,8 @@ class Passages:
             values[number] = self._parsed(text) or values[number]
         found = []
         for unit, value in zip(units, values, strict=True):
+            if value is not None:
+                self._make_whole(value, unit)
             if value is not None and self._is_told_apart(value) and self._is_held(value, unit):
                 citation = cite(reading.document, unit.start, unit.end, 1.0)
                 found.append(FoundRecord(value, (citation,), "model"))
@@ -190,6 +193,13 @@ class Passages:
                 phrases = without_words(found.phrases, texts[longer])
                 return self._grammar_but(value, shorter, replace(found, phrases=phrases))
         return ""
+
+    def _make_whole(self, value: dict[str, Any], unit: _Unit) -> None:
+        """Give names the capitalised words beside them that no other value has."""
+        texts = {name: one.split() for name, one in value.items() if self._is_phrase(name, one)}
+        for name, run in texts.items():
+            taken = {fold(word) for other, rest in texts.items() if other != name for word in rest}
+            value[name] = " ".join(whole_name(run, unit.values.phrases, unit.text.split()[0], taken))
 
     def _is_told_apart(self, value: dict[str, Any]) -> bool:
         """Whether no two properties have the same words: else the sentence has nothing for one of them."""

@@ -124,6 +124,31 @@ def test_values_that_share_words_are_told_apart(open_text: Callable[..., Documen
     ]
 
 
+def test_names_are_whole_and_the_right_way_round(open_text: Callable[..., Document]) -> None:
+    """A name takes the capitalised words beside it; what is a town everywhere else is one here too."""
+    schema = {
+        "properties": {"name": {"type": "string"}, "town": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["name", "town", "n"],
+    }
+    answers = Scripted(
+        {"name": "Moreau", "town": "Graz", "n": 7},
+        {"name": "Graz", "town": "Ines Jensen", "n": 8},
+        {"name": "Feld", "town": "Anna", "n": 9},
+        {"name": "Bo", "town": "Graz", "n": 4},
+    )
+    text = (
+        "We saw that Hugo Moreau gave 7 in Graz. Later Ines Jensen gave 8 in Graz. By Anna Feld 9. "
+        "And Bo gave 4 in Graz."
+    )
+    records, _ = run([open_text(text)], schema, answers)
+    assert values(records) == [
+        {"name": "Hugo Moreau", "town": "Graz", "n": 7},
+        {"name": "Ines Jensen", "town": "Graz", "n": 8},
+        {"name": "Feld", "town": "Anna", "n": 9},
+        {"name": "Bo", "town": "Graz", "n": 4},
+    ]
+
+
 ROWS = [{"Full Name": "Anna", "amount_eur": "1,200", "paid": "yes", "when": "3 May 2021"},
         {"Full Name": "Bert", "amount_eur": "n/a", "paid": "no", "when": ""}]  # fmt: skip
 
