@@ -10,19 +10,17 @@ from typing import Any
 
 __all__ = ["SCHEMA", "payments"]
 
-FIRST_NAMES = (
+_FIRST_NAMES = (
     "Anna Bert Carla Dirk Elena Fritz Greta Hugo Ines Jonas Karin Louis Maria Nils Olga Peter Rosa Simon Tilda "
     "Victor"
-).split()
-LAST_NAMES = (
+)
+_LAST_NAMES = (
     "Keller Ortiz Lee Brandt Novak Silva Moreau Jensen Rossi Weber Duarte Olsen Fischer Kowalski Marin Haas"
-).split()
-TOWNS = [
-    *"Lyon Oslo Vienna Porto Leeds Ghent Turin Malmo Basel Riga Bergen Nantes Graz Split".split(),  # noqa: SIM905  # as the others
-    "New York",
-    "Bad Homburg",
-]
-MONTHS = ("January February March April May June July August September October November December").split()
+)
+_TOWNS = "Lyon Oslo Vienna Porto Leeds Ghent Turin Malmo Basel Riga Bergen Nantes Graz Split"
+_MONTHS = "January February March April May June July August September October November December"
+FIRST_NAMES, LAST_NAMES, MONTHS = _FIRST_NAMES.split(), _LAST_NAMES.split(), _MONTHS.split()
+TOWNS = [*_TOWNS.split(), "New York", "Bad Homburg"]
 PAYMENTS = (
     "On {date}, {name} of {city} paid {amount} euros into the fund.",
     "{name}, who lives in {city}, gave {amount} euros on {date}.",
