@@ -11,8 +11,8 @@ from typing import Any
 __all__ = ["SCHEMA", "payments"]
 
 _FIRST_NAMES = (
-    "Anna Bert Carla Dirk Elena Fritz Greta Hugo Ines Jonas Karin Louis Maria Nils Olga Peter Rosa Simon Tilda "
-    "Victor"
+    "Anna Bert Carla Dirk Elena Fritz Greta Hugo Ines Jonas Karin Louis Maria Nils Olga Peter Rosa Simon "
+    "Tilda Victor"
 )
 _LAST_NAMES = (
     "Keller Ortiz Lee Brandt Novak Silva Moreau Jensen Rossi Weber Duarte Olsen Fischer Kowalski Marin Haas"
