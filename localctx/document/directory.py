@@ -99,7 +99,7 @@ def file_entry(path: Path) -> Path | SkippedEntry:
         return SkippedEntry(path, reason_of(error))
     try:
         if source.head(3) != GZIP_MAGIC:
-            sniff(source)
+            sniff(source, ocr=False)  # a folder's pictures are most often no scans: those are named
     except LocalctxError as error:
         return SkippedEntry(path, without_name(error.message, path))
     except OSError as error:

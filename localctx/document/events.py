@@ -88,7 +88,8 @@ class Preview:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to read one document. `pages` is 1-based and inclusive; on_progress counts bytes or pages;
-    on_preview is told once, early, by formats whose conversion can take long.
+    on_preview is told once, early, by formats whose conversion can take long · ocr: whether pictures of text are
+    read where the extra is installed.
     """
 
     encoding: str | None = None
@@ -97,6 +98,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     on_progress: Progress | None = None
     on_preview: Callable[[Preview], None] | None = None
+    ocr: bool = True
 
 
 class Converter(Protocol):
