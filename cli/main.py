@@ -20,6 +20,7 @@ from .commands import (
     doctor,
     index,
     later,
+    log,
     models,
     plan,
     read,
@@ -78,7 +79,7 @@ def _top(
 
 
 GROUPS = (
-    read, chat, batch, index, chunk, truncate, plan, serve, later,
+    read, chat, batch, index, chunk, truncate, plan, serve, log, later,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

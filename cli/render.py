@@ -6,10 +6,12 @@ Progress and colour appear only where standard error is a terminal; NO_COLOR is 
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from localctx.byte_sizes import format_bytes
+from localctx.document.pages import page_list
 from localctx.session.events import (
     Event,
     Finished,
@@ -244,12 +246,17 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
     )
     if answer.command == "ask":
         line += f"; support: {answer.support}"
+    if answer.asked_at is not None:
+        line += f"; from the log, answered {age_text(time.time() - answer.asked_at)} (--fresh answers anew)"
     lines = [line]
     if coverage.pulled_in_by_reference:
         names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
         lines.append(f"  pulled in by reference: {', '.join(names)}")
     if coverage.pages_without_text:
         lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
+    if coverage.pages_by_ocr:
+        confidence = f"mean confidence {coverage.ocr_confidence or 0:.2f}"
+        lines.append(f"  read by OCR: {page_list(coverage.pages_by_ocr)}, {confidence}")
     if coverage.replaced_characters:
         lines.append(f"  characters replaced: {coverage.replaced_characters:,}")
     if verbose:
@@ -269,6 +276,14 @@ def _footer(answer: Answer, verbose: bool) -> list[str]:
             f"{times.decode_tokens_per_s:.1f} tokens/s"
         )
     return lines
+
+
+def age_text(seconds: float) -> str:
+    """How long ago something was, for people."""
+    for name, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if (n := int(seconds // length)) > 0:
+            return f"{n:,} {name}{'s' * (n > 1)} ago"
+    return "less than a minute ago"
 
 
 def device_line(model: ModelInfo) -> str:

@@ -13,7 +13,6 @@ __all__ = ["LATER_COMMANDS", "add_later", "register"]
 LATER_COMMANDS = {
     "compare": "Two documents clause by clause (later version).",
     "extract": "Every record that matches a schema (later version).",
-    "log": "Past questions and answers (later version).",
 }
 
 

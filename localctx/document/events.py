@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from localctx.document.source import Source
 
 __all__ = [
+    "OCR_ENGINE",
     "Converter",
     "Event",
     "Facts",
@@ -28,6 +29,9 @@ __all__ = [
     "Preview",
     "Text",
 ]
+
+OCR_ENGINE = "rapidocr"
+"""As the engine of a page: its text was recognised, its quality is the recogniser's confidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,7 @@ class Preview:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to read one document. `pages` is 1-based and inclusive; on_progress counts bytes or pages;
-    on_preview is told once, early, by formats whose conversion can take long · ocr: whether pictures of text are
-    read where the extra is installed.
+    on_preview is told once, early, by formats whose conversion can take long.
     """
 
     encoding: str | None = None
@@ -98,7 +101,6 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     on_progress: Progress | None = None
     on_preview: Callable[[Preview], None] | None = None
-    ocr: bool = True
 
 
 class Converter(Protocol):

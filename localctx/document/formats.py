@@ -58,7 +58,7 @@ FORMATS: dict[str, Format] = {
         Format("pptx", "PowerPoint presentation", ("pptx", "pptm", "ppsx"), has_pages=True),
         Format("xlsx", "Excel workbook", ("xlsx", "xlsm", "xltx")),
         Format("epub", "EPUB book", ("epub",)),
-        Format("image", "scanned image (PNG, JPEG, TIFF)", ("png", "jpg", "jpeg", "tif", "tiff"), has_pages=True),
+        Format("image", "scanned image", ("png", "jpg", "jpeg", "tif", "tiff"), has_pages=True),
         Format("rtf", "RTF document", ("rtf",)),
         Format("eml", "e-mail message", ("eml",)),
         Format("mbox", "mailbox", ("mbox",)),

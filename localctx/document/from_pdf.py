@@ -29,7 +29,7 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
             name=source.name,  # the path is one that means nothing to the user
         )
         with closing(events):
-            read = read_scans(events, path, options.password, options.limits, is_on=options.ocr)
+            read = read_scans(events, path, options.password, options.limits)
             with closing(read):
                 for event in previewed(read, source.name, options.on_preview):
                     yield from converted(event)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from localctx.document.events import Event, Notice, Options, PageMark, Text
+from localctx.document.events import OCR_ENGINE, Event, Notice, Options, PageMark, Text
 from localctx.document.isolate import ChildFailed, isolated
-from localctx.document.ocr import ENGINE, ocr_limits, ocr_summary
+from localctx.document.ocr import ocr_limits, ocr_summary
 from localctx.document.source import Source
 from localctx.errors import InputError, LimitExceeded, UsageError
 
@@ -33,7 +33,7 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
                     continue
                 number = item["number"]
                 confidences[number] = item["confidence"]
-                yield PageMark(number, quality=item["confidence"], engine=ENGINE)
+                yield PageMark(number, quality=item["confidence"], engine=OCR_ENGINE)
                 yield Text(f"{item['text']}\n\n" if item["text"] else "")
                 if options.on_progress is not None:
                     options.on_progress(number, n_pages)

@@ -1,7 +1,7 @@
 """EML and MBOX → a section a message: headers, body, attachments as sections of their own. Opens no links.
 
-The plain form of a body is taken where there is one, else the HTML form; quoted replies stay. A mailbox is read
-message by message; one message is held in memory, up to a cap.
+The plain form of a body is taken where there is one, else the HTML form; quoted replies stay. A mailbox is
+read message by message; one message is held in memory, up to a cap.
 """
 
 from __future__ import annotations

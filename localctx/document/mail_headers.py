@@ -50,7 +50,8 @@ def header_text(value: str) -> str:
     except (HeaderParseError, binascii.Error, ValueError):
         pieces = [(cut, None)]
     text = "".join(
-        piece if isinstance(piece, str) else decode_small(piece, None, charset)[0] for piece, charset in pieces
+        piece if isinstance(piece, str) else decode_small(piece, None, charset)[0]
+        for piece, charset in pieces
     )
     return " ".join(text.split()) + (" …" if len(value) > MAX_CHARACTERS else "")
 

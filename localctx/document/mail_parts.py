@@ -1,4 +1,4 @@
-"""Parts of a message → body text and attachments, each attachment read by the format it has. Fetches nothing."""
+"""Parts of a message → body text and attachments, each read by the format it has. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class Attachment:
 def parts_of(part: Message) -> Iterator[Message | Attachment]:
     """The parts of the body that are to be read, and the attachments, in order."""
     kind = part.get_content_type()
-    if kind == "message/rfc822" or (kind.startswith("message/") and part.is_multipart()):
-        inner = part.get_payload()
-        if isinstance(inner, list) and kind == "message/rfc822":
-            for one in inner:
-                yield Attachment(file_name(part) or "message", kind, one.as_bytes(), one)
-        elif isinstance(inner, list):  # a delivery report: groups of header lines
-            text = "\n".join(f"{name}: {value}" for one in inner for name, value in one.items())
-            yield Attachment(file_name(part) or kind.rpartition("/")[2], kind, text.encode("utf-8", "replace"))
+    payload = part.get_payload()
+    inner = [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
+    if kind == "message/rfc822" and inner:
+        for one in inner:
+            yield Attachment(file_name(part) or "message", kind, one.as_bytes(), one)
+    elif kind.startswith("message/") and inner:  # a delivery report: groups of header lines
+        text = "\n".join(f"{name}: {value}" for one in inner for name, value in one.items())
+        name = file_name(part) or kind.rpartition("/")[2]
+        yield Attachment(name, kind, text.encode("utf-8", "replace"))
     elif part.is_multipart():
-        inner = [one for one in part.get_payload() if isinstance(one, Message)]
         yield from alternative(inner) if kind == "multipart/alternative" else all_parts(inner)
     elif is_body(part):
         yield part

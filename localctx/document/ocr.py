@@ -1,4 +1,4 @@
-"""Pages that are pictures → their text, by OCR in a child process; where the extra is missing, what to install.
+"""Pages that are pictures → their text, by OCR in a child process; without the extra, what to install.
 
 The models come inside the wheel of the extra; nothing is downloaded. Knows neither boxes nor engines.
 """
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localctx.document.events import OCR_ENGINE
 from localctx.document.isolate import ChildFailed, IsolationLimits, isolated
 from localctx.document.limits import Limits
 from localctx.document.pages import page_list, page_ranges
 from localctx.document.pdf import LAST_PAGE, PdfEnd, PdfEvent, PdfPage
 from localctx.errors import InputError
 
-__all__ = ["ENGINE", "INSTALL", "engine_version", "ocr_limits", "ocr_summary", "read_scans"]
+__all__ = ["INSTALL", "engine_version", "how_to_read", "ocr_limits", "ocr_summary", "read_scans"]
 
-ENGINE = "rapidocr"
 INSTALL = "pip install 'localctx[ocr]'"
 UNSURE = 0.85
 """Mean confidence below which a page is named."""
@@ -30,9 +30,9 @@ MAX_LOST_PAGES = 3
 
 def engine_version() -> str | None:
     """The installed OCR's name and version; None without the extra."""
-    if importlib.util.find_spec(ENGINE) is None or importlib.util.find_spec("onnxruntime") is None:
+    if importlib.util.find_spec(OCR_ENGINE) is None or importlib.util.find_spec("onnxruntime") is None:
         return None
-    return f"{ENGINE} {importlib.metadata.version(ENGINE)}"
+    return f"{OCR_ENGINE} {importlib.metadata.version(OCR_ENGINE)}"
 
 
 def ocr_limits(limits: Limits, size_bytes: int) -> IsolationLimits:
@@ -104,11 +104,11 @@ class Scans:
 
 
 def read_scans(
-    events: Iterator[PdfEvent], path: str, password: str | None, limits: Limits, *, is_on: bool
+    events: Iterator[PdfEvent], path: str, password: str | None, limits: Limits
 ) -> Generator[PdfEvent, None, None]:
     """The events of a PDF, its pages that are pictures only read by OCR where that is on and installed."""
     scans = Scans(path, password, limits)
-    is_able = is_on and engine_version() is not None
+    is_able = limits.ocr and engine_version() is not None
     confidences: dict[int, float] = {}
     unread: list[int] = []
     with closing(scans):
@@ -117,13 +117,13 @@ def read_scans(
                 found = scans.page(event.number) if is_able else None
                 if found is not None:
                     confidences[event.number] = found["confidence"]
-                    yield replace(event, text=found["text"], quality=found["confidence"], engine=ENGINE)
+                    yield replace(event, text=found["text"], quality=found["confidence"], engine=OCR_ENGINE)
                     continue
                 unread.append(event.number)
             elif isinstance(event, PdfEnd):
                 told = (*scans.failures, *ocr_summary(confidences))
                 if unread and not is_able:
-                    told = (*told, f"{page_list(unread)}: images only; {how_to_read(is_on=is_on)}")
+                    told = (*told, f"{page_list(unread)}: images only; {how_to_read(limits)}")
                 yield PdfEnd((*event.warnings, *told))
                 continue
             yield event
@@ -134,8 +134,8 @@ def is_picture(page: PdfPage) -> bool:
     return not page.text and page.quality == 0.0 and bool(page.engine)
 
 
-def how_to_read(*, is_on: bool) -> str:
+def how_to_read(limits: Limits) -> str:
     """What makes OCR read a scan, as a clause."""
     if engine_version() is None:
         return f"{INSTALL} has them read by OCR"
-    return "--ocr auto has them read by OCR" if not is_on else "OCR found no text"
+    return "--ocr auto has them read by OCR" if not limits.ocr else "OCR found no text"

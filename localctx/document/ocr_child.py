@@ -70,7 +70,7 @@ def is_scan(page: Any) -> bool:
 
 
 def read_image(path: str, name: str, first: int, last: int) -> Iterator[Item]:
-    """Frames `first` to `last` of a PNG, JPEG or TIFF image. Raises InputError where it is damaged or too large."""
+    """Frames `first` to `last` of a PNG, JPEG or TIFF image. Raises InputError (damaged, too large)."""
     import numpy
     from PIL import Image, ImageOps, ImageSequence
 

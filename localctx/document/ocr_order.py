@@ -1,4 +1,4 @@
-"""Boxes of recognised lines → text in reading order: columns, rows, paragraphs. Pure geometry; knows no engine.
+"""Boxes of recognised lines → text in reading order: columns, rows, paragraphs. Pure; knows no engine.
 
 Coordinates are pixels, y downwards.
 """
@@ -64,8 +64,7 @@ def ordered(boxes: Sequence[Box], usual: float) -> list[list[Box]]:
     for title in [*across, None]:
         below = float("inf") if title is None else title.middle
         band = [box for box in boxes if above <= box.middle < below and box not in across]
-        for is_side in (lambda box: box.right <= gutter, lambda box: box.left >= gutter):
-            side = [box for box in band if is_side(box)]
+        for side in sides_of(band, gutter):
             if side:
                 rows += ordered(side, usual)
         if title is not None:
@@ -83,10 +82,7 @@ def find_gutter(boxes: Sequence[Box], usual: float) -> float | None:
         if not right:
             continue
         gutter = (edge + min(right)) / 2
-        sides = (
-            [box for box in boxes if box.right <= gutter],
-            [box for box in boxes if box.left >= gutter],
-        )
+        sides = sides_of(boxes, gutter)
         n_across = len(boxes) - len(sides[0]) - len(sides[1])
         if n_across > MAX_CROSSING * len(boxes) or min(map(len, sides)) < MIN_COLUMN_LINES:
             continue
@@ -95,6 +91,11 @@ def find_gutter(boxes: Sequence[Box], usual: float) -> float | None:
         if best is None or n_across < best[0]:
             best = (n_across, gutter)
     return None if best is None else best[1]
+
+
+def sides_of(boxes: Sequence[Box], gutter: float) -> tuple[list[Box], list[Box]]:
+    """The boxes left and right of a gutter."""
+    return [box for box in boxes if box.right <= gutter], [box for box in boxes if box.left >= gutter]
 
 
 def rows_of(boxes: Sequence[Box]) -> list[list[Box]]:

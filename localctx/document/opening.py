@@ -61,7 +61,6 @@ def open_document(
     limits: Limits | None = None,
     on_progress: Progress | None = None,
     on_preview: Callable[[Preview], None] | None = None,
-    ocr: bool = True,
     stdin: BinaryIO | None = None,
 ) -> Document:
     """Open a document for reading.
@@ -70,15 +69,14 @@ def open_document(
     "-" for `stdin`, which is standard input by default · pages: first and last, from 1, of a paged file ·
     cache_dir: where converted texts are kept, None for nowhere; what a given password opened is never kept,
     an encrypted PDF that opens with the empty password is · on_progress: (done, total), in pages of a paged
-    file, else in bytes · on_preview: told early what a long conversion already knows · ocr: whether images and
-    pages that are pictures are read by OCR, where the extra is installed.
+    file, else in bytes · on_preview: told early what a long conversion already knows.
     Raises InputError and its kinds, LimitExceeded, UsageError.
     """
     if encoding is not None:
         encoding = canonical_encoding(encoding)
     if pages is not None and not 1 <= pages[0] <= pages[1]:
         raise UsageError(f"pages {pages[0]}-{pages[1]} make no range", "for example --pages 10-40")
-    options = Options(encoding, password, pages, limits or Limits(), on_progress, on_preview, ocr)
+    options = Options(encoding, password, pages, limits or Limits(), on_progress, on_preview)
     opened = open_source(source, stdin, options.limits)
     try:
         with os_errors(opened.name):
@@ -111,7 +109,7 @@ class Reading:
         """The opened document."""
         is_packed = self.source.head(3) == GZIP_MAGIC
         if not is_packed:
-            sniffed = sniff(self.source, self.options.limits, ocr=self.options.ocr)
+            sniffed = sniff(self.source, self.options.limits)
             self.check_pages(sniffed)
             if (found := self.in_place(sniffed)) is not None:
                 return found
@@ -174,7 +172,7 @@ class Reading:
         for chunk in self.source.chunks():
             hasher.update(chunk)
         shape = [CONVERTER_VERSION, self.source.extension, self.options.encoding, self.options.pages]
-        if self.options.ocr and (engine := engine_version()) is not None:
+        if self.options.limits.ocr and (engine := engine_version()) is not None:
             shape.append(engine)
         hasher.update(json.dumps(shape).encode())
         return hasher.hexdigest()
@@ -185,7 +183,7 @@ class Reading:
         if source.head(3) == GZIP_MAGIC:
             source = inflated(source, self.options.limits)
         try:
-            sniffed = sniff(source, self.options.limits, ocr=self.options.ocr)
+            sniffed = sniff(source, self.options.limits)
             self.check_pages(sniffed)
             layout, sniffed = converted(source, sniffed, self.options, out)
         except LimitExceeded as error:
@@ -220,7 +218,7 @@ class Reading:
         """The document over its text. Raises NoTextError where there is nothing to read."""
         text, layout, facts = entry
         try:
-            refuse_blank(text, layout, self.source.name, ocr=self.options.ocr)
+            refuse_blank(text, layout, self.source.name, self.options.limits)
         except BaseException:
             text.close()
             raise
@@ -255,17 +253,17 @@ def facts_of(sniffed: Sniffed) -> dict[str, str]:
     return facts
 
 
-def refuse_blank(text: TextFile, layout: Layout, name: str, *, ocr: bool) -> None:
+def refuse_blank(text: TextFile, layout: Layout, name: str, limits: Limits) -> None:
     """Raises NoTextError where there is nothing but white space."""
     n_pages = len(layout.pages)
     if n_pages and len(layout.pages_without_text) == n_pages:
-        raise no_page_with_text(layout, name, ocr=ocr)
+        raise no_page_with_text(layout, name, limits)
     if all(piece.isspace() for piece in text.stream()):
         what = "only white space" if text.n_bytes else "nothing readable in it"
         raise NoTextError(f"{name}: no text, {what}", "check that it is the right file")
 
 
-def no_page_with_text(layout: Layout, name: str, *, ocr: bool) -> NoTextError:
+def no_page_with_text(layout: Layout, name: str, limits: Limits) -> NoTextError:
     """The error for a document whose pages hold no text: pictures, or pages that no engine could load."""
     n_pages = len(layout.pages)
     n_unread = sum(not page.engine and page.quality == 0 for page in layout.pages)
@@ -276,9 +274,7 @@ def no_page_with_text(layout: Layout, name: str, *, ocr: bool) -> NoTextError:
             "open it in a PDF viewer and print it to a new PDF, then try that file",
         )
     others = f"{n_unread} of them damaged, the others images only" if n_unread else "images only"
-    return NoTextError(
-        f"{name}: no extractable text ({count}, {others})", how_to_read(is_on=ocr)
-    )
+    return NoTextError(f"{name}: no extractable text ({count}, {others})", how_to_read(limits))
 
 
 def warnings_of(layout: Layout) -> Iterator[str]:

@@ -27,11 +27,16 @@ SYMBOLS = {
     "rdblquote": "”", "~": "\u00a0", "_": "-", "\\\\": "\\", "\\{": "{", "\\}": "}",
 }  # fmt: skip
 SKIPPED = frozenset(
-    "annotation atnauthor atnid atrfend atrfstart background bkmkend bkmkstart colortbl colorschememapping "
-    "datafield datastore falt fldinst fontemb footer footerf footerl footerr ftncn ftnsep ftnsepc aftncn "
-    "aftnsep aftnsepc filetbl generator header headerf headerl headerr info latentstyles listoverridetable "
-    "listtable mmathPr nonshppict objdata objclass panose pict pgptbl picprop private revtbl rsidtbl rxe sp "
-    "template tc tcn themedata userprops wgrffmtfilter xe xmlnstbl".split()
+    {
+        *("annotation", "atnauthor", "atnid", "atrfend", "atrfstart", "background", "bkmkend"),
+        *("bkmkstart", "colortbl", "colorschememapping", "datafield", "datastore", "falt", "fldinst"),
+        *("fontemb", "footer", "footerf", "footerl", "footerr", "ftncn", "ftnsep", "ftnsepc"),
+        *("aftncn", "aftnsep", "aftnsepc", "filetbl", "generator", "header", "headerf", "headerl"),
+        *("headerr", "info", "latentstyles", "listoverridetable", "listtable", "mmathPr"),
+        *("nonshppict", "objdata", "objclass", "panose", "pict", "pgptbl", "picprop", "private"),
+        *("revtbl", "rsidtbl", "rxe", "sp", "template", "tc", "tcn", "themedata", "userprops"),
+        *("wgrffmtfilter", "xe", "xmlnstbl"),
+    }
 )
 READ_DESPITE_STAR = frozenset({"shpinst", "shptxt", "footnote", "listtext", "pntext"})
 BREAKS = frozenset({"par", "page", "sect", "column", "\n", "\r"})

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-__all__ = ["Token", "tokens"]
+__all__ = ["Lexeme", "tokens"]
 
-Token: TypeAlias = "tuple[str, int | None, bytes]"
-"""(word, its number, bytes): `{`, `}`, a control word or symbol, `\\\\{` for an escaped brace; for text the word is "" and the bytes are it;
-`'` has one byte."""
+Lexeme: TypeAlias = "tuple[str, int | None, bytes]"
+"""(word, its number, bytes): `{`, `}`, a control word or symbol, a backslash before an escaped brace; of
+text the word is "" and the bytes are it; `'` has one byte."""
 
 PATTERN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?\d{1,10})?(?: |\r\n|[\r\n])?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z'])|([{}])|[\r\n]+"
@@ -21,7 +21,7 @@ LONGEST = 64
 """Bytes that a control word takes at most."""
 
 
-def tokens(chunks: Iterable[bytes]) -> Iterator[Token]:
+def tokens(chunks: Iterable[bytes]) -> Iterator[Lexeme]:
     """The tokens in order; the bytes behind \\binN, which may be anything, are passed over."""
     held = b""
     n_skip = 0

@@ -52,7 +52,8 @@ LETTER_MAGICS = tuple(  # letters that a text may begin with too: they count whe
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 ZIP_KINDS = (  # a member's name, or how it begins, and what the zip is then
-    ("xl/workbook.bin", "a binary Excel workbook (save it as .xlsx)"), ("content.xml", "an OpenDocument file"),
+    ("xl/workbook.bin", "a binary Excel workbook (save it as .xlsx)"),
+    ("content.xml", "an OpenDocument file"),
     ("AndroidManifest.xml", "an Android app"), ("META-INF/MANIFEST.MF", "a Java archive"),
     ("Index/", "an Apple iWork document"),
 )  # fmt: skip
@@ -78,15 +79,16 @@ class Sniffed:
     notices: tuple[str, ...] = ()
 
 
-def sniff(source: Source, limits: Limits | None = None, *, ocr: bool = True) -> Sniffed:
-    """The format of an opened (and, if need be, inflated) file. ocr: whether images are read where that can be.
+def sniff(source: Source, limits: Limits | None = None) -> Sniffed:
+    """The format of an opened (and, if need be, inflated) file.
 
     Raises UnknownFormat, NoTextError, InputError (damaged archive), LimitExceeded.
     """
     head = source.head(HEAD_BYTES)
     if not head:
         raise NoTextError(f"{source.name}: is empty")
-    name = image_name(head, source.name, ocr) or sniff_name(head, source, limits or Limits())
+    limits = limits or Limits()
+    name = image_name(head, source.name, limits) or sniff_name(head, source, limits)
     if name is not None:
         return named(name, source)
     return sniff_text(head, source)
@@ -104,14 +106,14 @@ def sniff_name(head: bytes, source: Source, limits: Limits) -> str | None:
     return None
 
 
-def image_name(head: bytes, name: str, ocr: bool) -> str | None:
-    """"image" for a picture that OCR can read. Raises UnknownFormat, with what to do, where it cannot now."""
+def image_name(head: bytes, name: str, limits: Limits) -> str | None:
+    """`image` for a picture that OCR can read. Raises UnknownFormat, with what to do, where it cannot."""
     label = next((label for magic, label in IMAGE_MAGICS if head.startswith(magic)), None)
     if label is None:
         return None
     if engine_version() is None:
         raise UnknownFormat(f"{name}: is {label}", f"{INSTALL} has images read by OCR")
-    if not ocr:
+    if not limits.ocr:
         raise UnknownFormat(f"{name}: is {label}", "--ocr auto has it read")
     return "image"
 

@@ -1,7 +1,7 @@
 """A cell's stored number and its number format → the text that a spreadsheet shows. Pure; knows no file.
 
-What a reader's locale decides (the built-in dates) is written as ISO 8601; formats with conditions, fractions or
-literals between digits fall back to the plain number.
+What a reader's locale decides (the built-in dates) is written as ISO 8601; formats with conditions, fractions
+or literals between digits fall back to the plain number.
 """
 
 from __future__ import annotations
@@ -211,7 +211,8 @@ def _shown_date(number: Decimal, parts: list[_Part], is_1904: bool) -> str:
     """A serial day number as a date, a time or a length of time. Raises _Unshowable."""
     if any(part.kind == "era" for part in parts):
         parts = _parts(ISO_DATE)
-    n_fraction = max((len(p.text) - 1 for p in parts if p.kind == "digits" and p.text.startswith(".")), default=0)
+    decimals = (p.text for p in parts if p.kind == "digits" and p.text.startswith("."))
+    n_fraction = max((len(text) - 1 for text in decimals), default=0)
     step = Decimal(1).scaleb(-min(n_fraction, 6))
     seconds = (number * 86400).quantize(step, ROUND_HALF_UP)
     if seconds < 0 or number >= 2_958_466:

@@ -98,7 +98,7 @@ class RowWriter:
             return [*lines, *cells.values(), "\n"]
         if not self._is_table:
             self._first_column = min(cells)
-        first = min(self._first_column, min(cells))
+        first = min(self._first_column, *cells)
         texts = [cells.get(column, "") for column in range(first, max(cells) + 1)]
         lines.append(f"| {' | '.join(texts)} |\n")
         if not self._is_table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -62,6 +63,7 @@ class Answer:
 
     statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
     selection: how its passages were chosen; None where the documents were attended whole.
+    asked_at: when it was answered, in seconds since 1970, where it comes from the log of past questions.
     """
 
     command: Literal["ask", "summarize"]
@@ -81,6 +83,7 @@ class Answer:
     timings: Timings = field(default_factory=Timings)
     warnings: tuple[str, ...] = ()
     selection: Mapping[str, object] | None = None
+    asked_at: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.answer/1` (docs/cli.md)."""
@@ -117,6 +120,11 @@ class Answer:
             ]
         if self.selection is not None:
             value["selection"] = dict(self.selection)
+        if self.asked_at is not None:
+            value["history"] = {
+                "asked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.asked_at)),
+                "age_seconds": max(0, round(time.time() - self.asked_at)),
+            }
         return value
 
 
