@@ -142,7 +142,8 @@ def attachment_events(one: Attachment, options: Options, level: int) -> Iterator
             packed, source = source, inflated(source, options.limits)
             packed.close()
         for event in read_as_known(source, options, level):
-            if isinstance(event, Text) and not n_texts:
+            if isinstance(event, Text | Heading) and not n_texts:
+                n_texts = 1
                 yield Heading(level, one.name)
                 yield Text(f"Attachment {one.name}\n\n")
             n_texts += isinstance(event, Text)

@@ -5,6 +5,7 @@ Coordinates are pixels, y downwards.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
@@ -50,7 +51,13 @@ def text_of_boxes(boxes: Sequence[Box]) -> str:
     if not boxes:
         return ""
     usual = median(box.height for box in boxes)
-    return clean_text(flow([placed(row, usual) for row in ordered(boxes, usual)]))
+    parts = []
+    for is_table, rows in itertools.groupby(ordered(boxes, usual), key=lambda row: len(row) > 1):
+        if is_table:
+            parts.append("\n".join(" | ".join(box.text.strip() for box in row) for row in rows))
+        else:
+            parts.append(flow([placed(row[0], usual) for row in rows]))
+    return clean_text("\n\n".join(parts))
 
 
 def ordered(boxes: Sequence[Box], usual: float) -> list[list[Box]]:
@@ -114,14 +121,11 @@ def rows_of(boxes: Sequence[Box]) -> list[list[Box]]:
     return [sorted(row, key=lambda box: box.left) for row in rows]
 
 
-def placed(row: Sequence[Box], usual: float) -> PlacedLine:
-    """A row as a line of the page's text, y upwards; the usual size where it is about that."""
-    text = " | ".join(box.text.strip() for box in row)
-    left, right = min(box.left for box in row), max(box.right for box in row)
-    middle = sum(box.middle for box in row) / len(row)
-    height = max(box.height for box in row)
+def placed(box: Box, usual: float) -> PlacedLine:
+    """A line of prose as a line of the page's text, y upwards; of the usual size where it is about that."""
     low, high = USUAL_HEIGHT
-    if low * usual <= height <= high * usual:
-        height = usual
-    first = len(text.split(None, 1)[0]) / len(text)
-    return PlacedLine(text, left, right, -middle - height / 2, -middle + height / 2, first * (right - left))
+    height = usual if low * usual <= box.height <= high * usual else box.height
+    text = box.text.strip()
+    word_width = len(text.split(None, 1)[0]) / len(text) * (box.right - box.left)
+    bottom, top = -box.middle - height / 2, -box.middle + height / 2
+    return PlacedLine(text, box.left, box.right, bottom, top, word_width)

@@ -20,7 +20,7 @@ from localctx import __version__
 from localctx.document import Document
 from localctx.selection import Statement
 from localctx.session.answer import Answer, DocumentCoverage
-from localctx.session.events import Event, Finished, Text
+from localctx.session.events import Event, Finished, Notice, Text
 from localctx.session.landmarks import HEADS_FACT
 from localctx.session.private_database import folder_of
 from localctx.session.provenance import Citation, Coverage, Pulled
@@ -186,6 +186,7 @@ def logged(history: History, asked: Asked, answer: Callable[[], Iterator[Event]]
 
 def answered_before(answer: Answer) -> Iterator[Event]:
     """The events of an answer that is there already."""
+    yield from map(Notice, answer.warnings)
     yield Text(answer.text)
     yield Finished(answer)
 
