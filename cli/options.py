@@ -214,7 +214,8 @@ class LoggedOptions(ParallelOptions):
     def flags(self) -> dict[str, object]:
         """The given options as settings."""
         given = super().flags()
-        return {**given, "history": False if given.pop("no_history") else None}
+        is_without = given.pop("no_history")
+        return {**given, "history": False if is_without else None}
 
 
 @dataclass(frozen=True, kw_only=True)

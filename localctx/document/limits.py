@@ -41,7 +41,7 @@ class Limits:
     child_bytes: int = 2 * GiB
     ocr: bool = True
     """Whether pictures of text are read, seconds a page, where the extra is installed."""
-    ocr_seconds: float = 180.0
+    ocr_seconds: float = 600.0
     """Of one page."""
     ocr_bytes: int = 6 * GiB
     """Address space of the process that reads images."""
