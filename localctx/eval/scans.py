@@ -142,8 +142,14 @@ def measure(pages: Sequence[ScanPage], fonts: dict[str, str], seed: int, folder:
             seconds = time.perf_counter() - started
             found = document.read(0, document.text.n_code_points)
             confidence = document.confidences.get(1, 0.0)
-        row = (recall(text, found), in_order(text, found), confidence)
-        yield Row(page.name, len(words(text)), *(round(value, 4) for value in row), round(seconds, 1))
+        yield Row(
+            page=page.name,
+            n_words=len(words(text)),
+            recall=round(recall(text, found), 4),
+            in_order=round(in_order(text, found), 4),
+            confidence=round(confidence, 4),
+            seconds=round(seconds, 1),
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
