@@ -21,6 +21,7 @@ from .commands import (
     extract,
     index,
     later,
+    log,
     models,
     plan,
     read,
@@ -79,7 +80,7 @@ def _top(
 
 
 GROUPS = (
-    read, extract, chat, batch, index, chunk, truncate, plan, serve, later,
+    read, extract, chat, batch, index, chunk, truncate, plan, serve, log, later,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

@@ -12,7 +12,6 @@ __all__ = ["LATER_COMMANDS", "add_later", "register"]
 
 LATER_COMMANDS = {
     "compare": "Two documents clause by clause (later version).",
-    "log": "Past questions and answers (later version).",
 }
 
 
