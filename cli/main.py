@@ -17,6 +17,7 @@ from .commands import (
     bench,
     chat,
     chunk,
+    compare,
     doctor,
     index,
     later,
@@ -78,7 +79,7 @@ def _top(
 
 
 GROUPS = (
-    read, chat, batch, index, chunk, truncate, plan, serve, later,
+    read, chat, batch, index, chunk, compare, truncate, plan, serve, later,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

@@ -111,7 +111,22 @@ class Differ:
             texts = one.quote(hunk.a), other.quote(hunk.b)
             if any(texts):
                 found.append(Change("reworded", one.span(hunk.a), other.span(hunk.b), texts))
-        yield from sorted(found, key=lambda change: (change.a, change.b))
+        yield from self._joined(sorted(found, key=lambda change: (change.a, change.b)))
+
+    def _joined(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes, those of one kind as one where only marks are between them: "thirty (30)"."""
+        joined: list[Change] = []
+        for change in changes:
+            last = joined[-1] if joined else change
+            gaps = self.text_a[last.a[1] : change.a[0]], self.text_b[last.b[1] : change.b[0]]
+            if joined and last.kind == change.kind and not any(c.isalnum() for gap in gaps for c in gap):
+                a = last.a[0], _closed(self.text_a, last.a[0], change.a[1])
+                b = last.b[0], _closed(self.text_b, last.b[0], change.b[1])
+                texts = " ".join(self.text_a[slice(*a)].split()), " ".join(self.text_b[slice(*b)].split())
+                joined[-1] = Change(change.kind, a, b, texts)
+            else:
+                joined.append(change)
+        return joined
 
     def _words(self, text: str, passages: Sequence[Passage]) -> _Words:
         starts = tuple(at for p in passages for at in p.words.starts)
@@ -186,6 +201,12 @@ def _hunks(one: str, other: str) -> Iterator[_Hunk]:
         open_one = _Hunk((open_one.a[0], code.src_end), (open_one.b[0], code.dest_end))
     if open_one is not None:
         yield open_one
+
+
+def _closed(text: str, start: int, end: int) -> int:
+    """Where the stretch ends with the bracket that it opened."""
+    is_open = "(" in text[start:end] and ")" not in text[start:end]
+    return end + 1 if is_open and text[end : end + 1] == ")" else end
 
 
 def _size(hunk: _Hunk) -> int:

@@ -170,7 +170,10 @@ def _numbers(text: str) -> Iterator[Entity]:
             continue
         before = _CURRENCY.search(text, max(0, number.start - 8), number.start)
         start = before.start() if before else number.start
-        end = behind.end() if behind and is_known else number.end
+        is_closed = behind is not None and any(
+            mark in text[number.end : behind.start("unit")] for mark in ")）"
+        )
+        end = behind.end() if behind and is_known and not is_closed else number.end
         key = f"{number.key} {unit if is_known else ''} {before[0].strip() if before else ''}"
         yield Entity("number", key, start, end)
 

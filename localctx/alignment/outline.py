@@ -26,7 +26,10 @@ _ITEM = (
 )
 _ITEM_HEAD = regex.compile(_ITEM)
 _ENDED = r"(?<=[.;:,!?)。；：，！？）](?:\s*(?:and|or|und|oder|sowie))?[ \t\r]*)"
-_PARAGRAPH = regex.compile(rf"\n[ \t\r]*\n\s*|{_ENDED}\n(?={_ITEM})|\n(?=[ \t]*[-*•‣▪●○◦][ \t])|[\f\v]")
+_BRACKETED = r"[(（](?:\p{Nd}{1,2}|[a-z]{1,2}|[ivx]{1,5}|[一二三四五六七八九十]{1,3})[)）]\s*\p{L}"
+_PARAGRAPH = regex.compile(
+    rf"\n[ \t\r]*\n\s*|{_ENDED}\n(?={_ITEM})|\n(?=[ \t]*[-*•‣▪●○◦][ \t])|[\f\v]|{_ENDED}\s+(?={_BRACKETED})"
+)
 """Within a paragraph an item begins behind a mark: "thirty" may end a line, "(30)" begin the next."""
 
 

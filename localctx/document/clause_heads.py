@@ -17,6 +17,9 @@ MAX_TITLE_CHARACTERS = 90
 SHORT_TITLE_CHARACTERS = 60
 SHORT_TITLE_WORDS = 8
 HAN_TITLE_CHARACTERS = 24
+FULL_SHARE = 0.9
+"""A line this full, with the next one's first word, was broken for want of room."""
+WRAPPED = "and so on"
 MOST_SKIPPED = 3
 """Numbers that a contract leaves out in a row are no more than two ("intentionally omitted")."""
 
@@ -50,8 +53,8 @@ _ROMANS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 @dataclass(frozen=True, slots=True)
 class Head:
     """How a clause begins. number: "2.1", "" without one · level: 1 is
-    outermost · text_start: offset in the line behind the number · title: the line's words where they are a heading,
-    else "".
+    outermost · text_start: offset in the line behind the number · title: its words where they are
+    a heading, else "".
     """
 
     number: str
@@ -67,17 +70,34 @@ class Heads:
     counts: list[list[int]] = field(default_factory=list)
     """Numbers in force, outermost list first: a list that begins anew inside a clause is pushed."""
 
-    def head(self, line: str, before: str, after: str) -> Head | None:
-        """The head that the line is, between the line before it and the one after it; None: it is none."""
+    def head(self, line: str, before: str, after: str, *, width: int = 0) -> Head | None:
+        """The head that the line is, between the line before it and the one after it; None: it is none.
+        width: of a full line of the text.
+        """
         start = _BEFORE.match(line).end()  # type: ignore[union-attr]  # it matches the empty text
         if is_contents(line) or start >= len(line):
             return None
+        if after.strip() and len(line) + 1 + len(after.split(maxsplit=1)[0]) > FULL_SHARE * width > 0:
+            after = WRAPPED  # the next word had no room: the line was broken inside a sentence
         is_free = not before.strip() or _ENDED.search(before) is not None or start > len(line.lstrip())
         for read in (self._named, self._decimal, self._roman, self._han):
             found = read(line, start, after, is_free=is_free or _is_heading_mark(line))
             if found is not None:
                 return found
         return _capitals(line, start, before, after)
+
+    def inline(self, line: str, place: int) -> Head | None:
+        """The head at that place inside a line: only the very next number of those with points counts."""
+        match = _DECIMAL.match(line, place)
+        if match is None or not self.counts:
+            return None
+        parts, last = [int(part) for part in match["number"].split(".")], self.counts[-1]
+        depth = len(parts) - 1
+        is_next = len(last) > depth and parts == [*last[:depth], last[depth] + 1]
+        if depth == 0 or not (is_next or parts == [*last, 1]):
+            return None
+        self.counts[-1] = parts
+        return Head(".".join(map(str, parts)), 1 + len(parts), match.end(), "")
 
     def _named(self, line: str, start: int, after: str, *, is_free: bool) -> Head | None:
         match = _NAMED.match(line, start) or _HAN_NAMED.match(line, start)
