@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from localctx.alignment.changes import Change, Differ
 from localctx.alignment.entities import roles_of
 from localctx.alignment.links import Linked, link_outlines
 from localctx.alignment.outline import Outline, Passage
-from localctx.alignment.values import ClausePair, Comparison, Difference, Kind, Side, Thresholds
+from localctx.alignment.values import ClausePair, Comparison, Difference, Kind, Level, Side, Thresholds
 from localctx.alignment.words import similarity
 
 __all__ = ["compare_outlines"]
@@ -167,13 +167,8 @@ def _difference(
     kind: Kind, changes: Sequence[Change], ours: Sequence[Passage], theirs: Sequence[Passage]
 ) -> Difference:
     """The changes of one kind in a pair of passages."""
-    is_words = kind == "reworded"
-    a, b = _spread(ours), _spread(theirs)
-    if not is_words:
-        a = replace(a, start=min(c.a[0] for c in changes), end=max(c.a[1] for c in changes))
-        b = replace(b, start=min(c.b[0] for c in changes), end=max(c.b[1] for c in changes))
-    texts = tuple(change.texts for change in changes)
-    return Difference(kind, "paragraph" if is_words else "entity", a, b, texts)
+    level: Level = "paragraph" if kind == "reworded" else "entity"
+    return Difference(kind, level, _spread(ours), _spread(theirs), tuple(change.texts for change in changes))
 
 
 def _spread(passages: Sequence[Passage]) -> Side:

@@ -22,6 +22,8 @@ SAME_PLACE = 0.55
 """Share of the threshold that is enough for a passage which stands where the other one stood."""
 ALONE_CONTENT = 0.2
 """Share of content words in common that is enough between a sentence and the only other one in its place."""
+REST_GAIN = 0.08
+"""What the rest of a cut sentence adds to the similarity of the two at least."""
 ELSEWHERE_WORDS = 4
 """Shorter passages are not looked for in other clauses."""
 OUTSIDE_WEIGHT = 0.3
@@ -60,7 +62,7 @@ def link_outlines(a: Outline, b: Outline, thresholds: Thresholds) -> Linked:
             linked.links.append(replace(link, clauses=(one, other)))
             left_a.difference_update(link.a)
             left_b.difference_update(link.b)
-    linked.links += _elsewhere(a, b, sorted(left_a), sorted(left_b), thresholds)
+    linked.links += _elsewhere(a, b, sorted(left_a), sorted(left_b), linked.b_of, thresholds)
     _find_moved(a, b, linked)
     return linked
 
@@ -93,7 +95,34 @@ class _Inside:
         links += [self._link([one], [other]) for one, other in linked.items()]
         for ours, theirs in _gaps(len(self.a), len(self.b), linked):
             links += self._in_gap(ours, theirs)
-        return links
+        return self._grown(links)
+
+    def _grown(self, links: list[Link]) -> list[Link]:
+        """The links with neighbours that have none, where those are the rest of a sentence that was cut in
+        two or joined with another.
+        """
+        free_a = {p.index for p in self.a} - {k for link in links for k in link.a}
+        free_b = {p.index for p in self.b} - {k for link in links for k in link.b}
+        if not free_a and not free_b:
+            return links
+        grown: list[Link] = []
+        for link in links:
+            a, b = link.a, link.b
+            for k in sorted(free_a & {a[0] - 1, a[-1] + 1}):
+                if self._gain((*a, k), b) - self._gain(a, b) >= REST_GAIN:
+                    a = tuple(sorted((*a, k)))
+                    free_a.discard(k)
+            for k in sorted(free_b & {b[0] - 1, b[-1] + 1}):
+                if self._gain(a, (*b, k)) - self._gain(a, b) >= REST_GAIN:
+                    b = tuple(sorted((*b, k)))
+                    free_b.discard(k)
+            grown.append(Link(a, b, None))
+        return grown
+
+    def _gain(self, a: Sequence[int], b: Sequence[int]) -> float:
+        """How similar the passages are, each side read in a row."""
+        one = "".join(self.outline_a.passages[k].masked for k in sorted(a))
+        return similarity(one, "".join(self.outline_b.passages[k].masked for k in sorted(b)))
 
     def _link(self, ours: Sequence[int], theirs: Sequence[int]) -> Link:
         return Link(tuple(self.a[k].index for k in ours), tuple(self.b[k].index for k in theirs), None)
@@ -149,7 +178,12 @@ def _with_moves(links: list[Link]) -> list[Link]:
 
 
 def _elsewhere(
-    a: Outline, b: Outline, left_a: list[int], left_b: list[int], thresholds: Thresholds
+    a: Outline,
+    b: Outline,
+    left_a: list[int],
+    left_b: list[int],
+    b_of: dict[int, int],
+    thresholds: Thresholds,
 ) -> list[Link]:
     """Links of passages that went to another clause: they must be nearer to equal than clauses, halfway."""
     long_a = [k for k in left_a if len(a.passages[k].code) >= ELSEWHERE_WORDS]
@@ -159,7 +193,14 @@ def _elsewhere(
         [Spelled(p.code, p.code, k / len(o.passages)) for k in left for p in (o.passages[k],)]
         for o, left in ((a, long_a), (b, long_b))
     ]
-    matches = pair_similar(spelled[0], spelled[1], least)
+    paired_b = set(b_of.values())
+
+    def may_pair(i: int, j: int) -> bool:
+        """Two clauses that are no pair share no passage that is only similar."""
+        one, other = a.passages[long_a[i]], b.passages[long_b[j]]
+        return one.code == other.code or one.clause in b_of or other.clause in paired_b
+
+    matches = pair_similar(spelled[0], spelled[1], least, may_pair)
     found = [(long_a[match.a], long_b[match.b]) for match in matches]
     # A sentence that stands in many clauses in nearly the same words has not moved from one to another.
     near = [(one, other) for one, other in found if a.passages[one].code != b.passages[other].code]

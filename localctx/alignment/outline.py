@@ -29,6 +29,7 @@ _ENDED = r"(?<=[.;:,!?)。；：，！？）](?:\s*(?:and|or|und|oder|sowie))?[ 
 _BRACKETED = r"[(（](?:\p{Nd}{1,2}|[a-z]{1,2}|[ivx]{1,5}|[一二三四五六七八九十]{1,3})[)）]\s*\p{L}"
 _PARAGRAPH = regex.compile(
     rf"\n[ \t\r]*\n\s*|{_ENDED}\n(?={_ITEM})|\n(?=[ \t]*[-*•‣▪●○◦][ \t])|[\f\v]|{_ENDED}\s+(?={_BRACKETED})"
+    r"|(?<=(?:\.{3}|…)\s*\p{Nd}{1,4}[ \t\r]*)\n"
 )
 """Within a paragraph an item begins behind a mark: "thirty" may end a line, "(30)" begin the next."""
 
@@ -85,8 +86,6 @@ def outline_of(text: str, clauses: Sequence[Clause], alphabet: Alphabet, languag
         body = clause.body_start if clause.title else clause.title_start
         spans += [(start, end, False) for start, end in _sentences(text, body, clause.end, language)]
         for start, end, is_title in spans:
-            if not is_title and is_contents(text[start:end]):
-                continue
             words = words_of(text[start:end], start)
             if words.texts:
                 span = (words.starts[0], max(words.ends[-1], _closed(text, words.ends[-1], end)))
@@ -116,7 +115,7 @@ def _of_paragraph(text: str, start: int, end: int, language: str) -> Iterator[tu
     if item := _ITEM_HEAD.match(text, start, end):
         start = item.end()
     paragraph = text[start:end].replace("\n", " ").replace("\r", " ")
-    if not paragraph.strip():
+    if not paragraph.strip() or is_contents(paragraph):
         return
     held: int | None = None
     for cut in sentencex.get_sentence_boundaries(language, paragraph):

@@ -19,6 +19,8 @@ SHORT_TITLE_WORDS = 8
 HAN_TITLE_CHARACTERS = 24
 FULL_SHARE = 0.9
 """A line this full, with the next one's first word, was broken for want of room."""
+NARROW = 40
+"""Lines that are shorter than this when full tell nothing."""
 WRAPPED = "and so on"
 MOST_SKIPPED = 3
 """Numbers that a contract leaves out in a row are no more than two ("intentionally omitted")."""
@@ -77,7 +79,8 @@ class Heads:
         start = _BEFORE.match(line).end()  # type: ignore[union-attr]  # it matches the empty text
         if is_contents(line) or start >= len(line):
             return None
-        if after.strip() and len(line) + 1 + len(after.split(maxsplit=1)[0]) > FULL_SHARE * width > 0:
+        n_needed = len(line) + 1 + len(after.split(maxsplit=1)[0]) if after.strip() else 0
+        if width >= NARROW and n_needed > FULL_SHARE * width:
             after = WRAPPED  # the next word had no room: the line was broken inside a sentence
         is_free = not before.strip() or _ENDED.search(before) is not None or start > len(line.lstrip())
         for read in (self._named, self._decimal, self._roman, self._han):

@@ -130,7 +130,7 @@ def _joined(text: str, starts: Sequence[tuple[int, int, int, Head]]) -> tuple[Cl
     first = starts[0][0] if starts else len(text)
     if text[:first].strip():
         found.append(Clause(0, "", "", 0, 0, 0, 0, first))
-    ends = [start for start, _, _, _ in starts[1:]] + [len(text)]
+    ends = [*(start for start, _, _, _ in starts[1:]), len(text)] if starts else []
     for (start, title_start, body, head), end in zip(starts, ends, strict=True):
         found.append(
             Clause(len(found), head.number, head.title, head.level, start, title_start, min(body, end), end)

@@ -17,7 +17,7 @@ from localctx.alignment.words import Alphabet
 from localctx.document.clauses import clauses_of
 from localctx.eval.contracts import LANGUAGES, Edit, Pair, Split, pair_of
 
-__all__ = ["Measured", "compare_texts", "measure", "measure_pages", "pages_pair"]
+__all__ = ["Measured", "compare_texts", "judge", "measure", "measure_pages", "pages_pair"]
 
 PER_PAIR = 12
 LANGUAGE_SHARES = {"en": 0.5, "de": 0.25, "zh": 0.25}
@@ -132,12 +132,12 @@ def measure(
             started = time.perf_counter()
             outlines = compare_texts(pair.a, pair.b, language, thresholds)
             measured.seconds += time.perf_counter() - started
-            _judge(measured, counts, pair, outlines[2])
+            judge(measured, counts, pair, outlines[2])
             number += 1
     return measured
 
 
-def _judge(measured: Measured, counts: Counts, pair: Pair, comparison: Comparison) -> None:
+def judge(measured: Measured, counts: Counts, pair: Pair, comparison: Comparison) -> None:
     """Count one pair."""
     differences = comparison.differences
     for edit in pair.edits:
@@ -200,7 +200,7 @@ def measure_pages(
     started = time.perf_counter()
     comparison = compare_texts(pair.a, pair.b, "en", thresholds)[2]
     measured.seconds = time.perf_counter() - started
-    _judge(measured, measured.by_language.setdefault("en", Counts()), pair, comparison)
+    judge(measured, measured.by_language.setdefault("en", Counts()), pair, comparison)
     return measured
 
 

@@ -89,9 +89,13 @@ def holds(text: str, difference: ComparedDifference, finish_reason: FinishReason
 
 
 def _is_reversed(text: str, before: str, after: str) -> bool:
-    """Whether the sentence names the words after the change first, then those before it."""
-    first, second = text.find(before), text.find(after)
-    return first >= 0 and 0 <= second < first and before not in after and after not in before
+    """Whether the sentence names what is only after the change first, then what is only before it."""
+    old, new = before.split(), after.split()
+    firsts = [
+        min((at for word in ours if word not in theirs and (at := text.find(word)) >= 0), default=-1)
+        for ours, theirs in ((old, new), (new, old))
+    ]
+    return 0 <= firsts[1] < firsts[0]
 
 
 def _stems(text: str) -> frozenset[str]:
