@@ -13,6 +13,7 @@ from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import Paragraph, SimpleDocTemplate
 
 Run = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
 OLD = """1. Term
 
 The lease runs for three years from 1 May 2025. It is renewed under Section 3 unless a party
@@ -74,6 +75,13 @@ def test_the_text_report(localctx: Run, files: Path) -> None:
     assert "moved: 3 Notices → 1 Notices" in result.out
     kept = localctx("compare", "old.txt", "new.txt", "--kept")
     assert kept.out.endswith("kept  1 Term → 2 Term\n")
+
+
+def test_the_page_shows_what_is_printed(localctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "compare.md").read_text("utf-8")
+    words, _, shown = page.split("$ localctx ", 1)[1].split("```", 1)[0].partition("\n")
+    assert localctx(*words.split()).out == shown
 
 
 def test_json_says_both_places(localctx: Run, files: Path) -> None:
