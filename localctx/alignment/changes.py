@@ -64,6 +64,11 @@ class _Words:
         first, last = spot if spot[0] < spot[1] else (spot[0] - 1, spot[1] + 1)
         return [(e, own) for e, own in self.entities if own[0] < last and first < own[1]]
 
+    def lacking(self, found: list[tuple[Entity, Spot]], other: _Words) -> list[tuple[Entity, Spot]]:
+        """Those of the entities found here that the other side has less often."""
+        more = Counter(e.key for e, _ in self.entities) - Counter(e.key for e, _ in other.entities)
+        return [(entity, own) for entity, own in found if more[entity.key]]
+
     def quote(self, spot: Spot) -> str:
         start, end = self.span(spot)
         return " ".join(self.text[start:end].split())
@@ -160,6 +165,9 @@ class Differ:
             kinds = ("number", "reference") if kind == "number" else (kind,)
             mine = [(e, own) for e, own in ours if e.kind in kinds]
             yours = [(e, own) for e, own in theirs if e.kind in kinds]
+            if not (_is_only(mine, hunk.a) and _is_only(yours, hunk.b)):
+                # Elsewhere in a sentence that was turned round the same figure is the same figure.
+                mine, yours = one.lacking(mine, other), other.lacking(yours, one)
             if not (mine or yours) or _keys(mine) == _keys(yours):
                 continue
             if kind == "party" and (not mine or not yours or self._is_same_name(mine, yours)):
@@ -215,6 +223,12 @@ def _size(hunk: _Hunk) -> int:
 
 def _covers(own: Spot, spot: Spot) -> bool:
     return own[0] <= spot[0] and spot[1] <= own[1]
+
+
+def _is_only(found: list[tuple[Entity, Spot]], spot: Spot) -> bool:
+    """Whether the spot has words, and each of them is of one of the entities."""
+    covered = {k for _, own in found for k in range(*own)}
+    return spot[0] < spot[1] and covered.issuperset(range(*spot))
 
 
 def _keys(found: list[tuple[Entity, Spot]]) -> Counter[str]:

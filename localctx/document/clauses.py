@@ -56,7 +56,7 @@ class _Line:
 def clauses_of(text: str, sections: Sequence[Section] = ()) -> tuple[Clause, ...]:
     """The clauses of a whole text in order, from its first character to its last; none of an empty one."""
     lines = list(_lines(text))
-    finding = _Finding(lines, sorted((section.start, section.title) for section in sections))
+    finding = _Finding(lines, sorted((section.start, section.level, section.title) for section in sections))
     for place in range(len(lines)):
         finding.line(place)
     return _joined(text, finding.starts)
@@ -67,7 +67,7 @@ class _Finding:
     """Heads found so far, as (start, behind the number, behind the title, head)."""
 
     lines: Sequence[_Line]
-    pending: list[tuple[int, str]]
+    pending: list[tuple[int, int, str]]
     heads: Heads = field(default_factory=Heads)
     starts: list[tuple[int, int, int, Head]] = field(default_factory=list)
     skipped: int = -1
@@ -98,11 +98,11 @@ class _Finding:
         line = self.lines[place]
         told = None
         while self.pending and self.pending[-1][0] <= line.start + len(line.text):
-            told = self.pending.pop()[1]
+            told = self.pending.pop()
         before = self.lines[place - 1].text if place else ""
         head = self.heads.head(line.text, before, self._text(place + 1), width=self.width)
         if head is None and told is not None:
-            return Head("", 1, 0, " ".join(told.split()))
+            return Head("", told[1], 0, " ".join(told[2].split()))
         return head
 
     def _add(self, place: int, start: int, behind: int, head: Head) -> None:

@@ -1,7 +1,8 @@
 """Differences → a sentence each, by the model from both passages. A sentence stays only where it holds.
 
 It is dropped where it names a number, name, quotation or code that neither passage holds, where neither
-supports it (`selection`), where it names nothing of what changed, or tells the change the wrong way round.
+supports it (`selection`), where it does not name what both sides have alone, or tells the change the wrong
+way round.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from localctx.alignment.words import words_of
 from localctx.document import Document
 from localctx.index.terms import content_words, fold, stem
 from localctx.selection import judgement, unsupported
@@ -27,6 +29,9 @@ MAX_TOKENS = 80
 PASSAGE_CHARACTERS = 1600
 """Of a passage that is shown to the model; the comparison itself is of the whole."""
 N_SEQ = 4
+HELD_SHARE = 0.6
+"""Share of its content words that the passages hold, beside those of the frame."""
+FRAME = "old new version passage contract say says said state states instead changed replaced"
 
 
 def explain(
@@ -81,11 +86,18 @@ def holds(text: str, difference: ComparedDifference, finish_reason: FinishReason
         return False
     if judgement("", text, passages, language=language).verdict == "none":
         return False
-    said = _stems(text)
-    changed = [words for pair in difference.changes for words in pair] or passages
-    if not said & frozenset[str]().union(*map(_stems, changed)):
+    said = _stems(text) - _stems(FRAME)
+    if len(said & _stems("\n".join(passages))) < HELD_SHARE * len(said) or not said:
+        return False
+    if len(passages) == 2 and not _tells_both(text, *passages):
         return False
     return not any(_is_reversed(fold(text), fold(a), fold(b)) for a, b in difference.changes if a and b)
+
+
+def _tells_both(text: str, before: str, after: str) -> bool:
+    """Whether the sentence has a word of either side that the other side lacks, where there is one."""
+    words, old, new = (frozenset(words_of(one).texts) for one in (text, before, after))
+    return all(words & only for only in (old - new, new - old) if only)
 
 
 def _is_reversed(text: str, before: str, after: str) -> bool:

@@ -84,6 +84,18 @@ def test_a_number_changed_inside_a_rewritten_sentence_is_told_apart() -> None:
     assert sorted(kinds(text, other)) == ["number", "reworded"]
 
 
+def test_a_number_in_a_sentence_that_was_turned_round_is_no_change() -> None:
+    a = "1. Defects\n\nDefects notified within 21 months after acceptance are remedied by the Supplier.\n"
+    b = "1. Defects\n\nThe Supplier remedies defects that are notified in the 21 months after acceptance.\n"
+    assert kinds(a, b) == ["reworded"]
+
+
+def test_two_numbers_that_changed_places_are_changes() -> None:
+    a = "1. Times\n\nThe Buyer pays within 30 days and the Seller delivers within 60 days of the order.\n"
+    b = "1. Times\n\nThe Buyer pays within 60 days and the Seller delivers within 30 days of the order.\n"
+    assert kinds(a, b) == ["number"]
+
+
 def test_a_clause_is_followed_through_new_numbers() -> None:
     _, _, comparison = compared(text_of(*PARTS), text_of(RENT, PETS, NOTES))
     assert [(d.kind, d.level) for d in comparison.differences] == [("removed", "clause")]
