@@ -95,9 +95,17 @@ def holds(text: str, difference: ComparedDifference, finish_reason: FinishReason
 
 
 def _tells_both(text: str, before: str, after: str) -> bool:
-    """Whether the sentence has a word of either side that the other side lacks, where there is one."""
+    """Whether the sentence has a word of either side that the other side lacks, where there is one, and says
+    of neither version what only the other one has.
+    """
     words, old, new = (frozenset(words_of(one).texts) for one in (text, before, after))
-    return all(words & only for only in (old - new, new - old) if only)
+    if not all(words & only for only in (old - new, new - old) if only):
+        return False
+    of_old, mark, of_new = text.casefold().partition("new version")
+    if not mark or "old version" not in of_old:
+        return True
+    said_old, said_new = (frozenset(words_of(part).texts) for part in (of_old, of_new))
+    return not (said_old & (new - old) or said_new & (old - new))
 
 
 def _is_reversed(text: str, before: str, after: str) -> bool:

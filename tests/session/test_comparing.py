@@ -85,6 +85,15 @@ def test_an_explanation_stays_only_where_it_holds(open_text: Open, said: str, is
     assert explained.to_json()["model"] is not None
 
 
+def test_an_explanation_says_of_each_version_what_that_one_has() -> None:
+    side = Citation("a", 0, 9, "The Seller shall deliver.", 1.0)
+    other = replace(side, quote="The Seller shall not deliver.")
+    difference = ComparedDifference("reworded", "paragraph", side, other, (("", "not"),))
+    both = "The old version said: The Seller shall{} deliver. The new version said: It shall not deliver."
+    assert holds(both.format(""), difference, "stop", "en")
+    assert not holds(both.format(" not"), difference, "stop", "en")
+
+
 def test_an_explanation_that_was_cut_is_dropped() -> None:
     side = Citation("a", 0, 9, RENT[0], 1.0)
     difference = ComparedDifference("number", "entity", side, replace(side, quote=RENT[1]))
