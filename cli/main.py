@@ -17,6 +17,7 @@ from .commands import (
     bench,
     chat,
     chunk,
+    compare,
     doctor,
     extract,
     index,
@@ -80,7 +81,7 @@ def _top(
 
 
 GROUPS = (
-    read, extract, chat, batch, index, chunk, truncate, plan, serve, log, later,
+    read, extract, compare, chat, batch, index, chunk, truncate, plan, serve, log, later,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

@@ -12,14 +12,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 from localctx.errors import LocalctxError, UsageError
-from localctx.from_settings import choose_model, open_document_for, open_model_for
+from localctx.from_settings import choose_model, open_document_for, open_model_for, settings_for
 from localctx.settings import Settings
 
 if TYPE_CHECKING:
+    from localctx.alignment import Thresholds
     from localctx.document import Document
     from localctx.engine.embedder import EmbedderFile
     from localctx.engine.reranker import RerankerFile
     from localctx.session.answer import Answer
+    from localctx.session.compared import Compared
     from localctx.session.conversation import Conversation, Turn
     from localctx.session.events import Event
     from localctx.session.extract import Told
@@ -34,6 +36,7 @@ __all__ = [
     "LoadedModel",
     "OpenDocument",
     "closing_events",
+    "compare",
     "load_model",
     "open",
 ]
@@ -299,6 +302,32 @@ def open(*paths: str | Path, model: str | None = None, **settings: object) -> Op
     except BaseException:
         loaded.close()
         raise
+
+
+def compare(
+    a: str | Path,
+    b: str | Path,
+    *,
+    thresholds: Thresholds | None = None,
+    explain: bool = False,
+    model: str | None = None,
+    **settings: object,
+) -> Compared:
+    """Two documents clause by clause. explain: the model says each difference in a sentence; without it no
+    model is needed. Raises InputError for a document that cannot be used, UsageError for a setting, and what
+    models raise.
+    """
+    from localctx.session.comparing import compare_documents
+    from localctx.session.explaining import explain as explain_differences
+
+    if not explain:
+        run_settings = settings_for({"model": model, **settings})
+        one, other = _documents((a, b), run_settings)
+        with one, other:
+            return compare_documents(one, other, thresholds)
+    with open(a, b, model=model, **settings) as both:
+        compared = compare_documents(both.documents[0], both.documents[1], thresholds)
+        return explain_differences(compared, both.documents, both.model, both.settings)
 
 
 def _documents(paths: Sequence[str | Path], settings: Settings) -> list[Document]:

@@ -11,7 +11,6 @@ from localctx.errors import NotYetAvailable
 __all__ = ["LATER_COMMANDS", "add_later", "register"]
 
 LATER_COMMANDS = {
-    "compare": "Two documents clause by clause (later version).",
 }
 
 
