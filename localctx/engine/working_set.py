@@ -78,6 +78,15 @@ class WorkingSet:
         self._start = self._end = token
         self._base = self._n_prefix + base
 
+    @property
+    def standing(self) -> tuple[int, int, int]:
+        """(positions that never move, where token 0 would stand, the first local token that is held)."""
+        return self._n_fixed, self._base, self._start
+
+    def moves(self, base: int) -> bool:
+        """Whether move() would change anything."""
+        return self._n_prefix + base != self._base
+
     def move(self, base: int) -> None:
         """Let token t stand behind the prefix at base + t, those that are held too."""
         before, self._base = self._base, self._n_prefix + base
