@@ -24,8 +24,8 @@ from localctx.values import ModelInfo
 
 __all__ = ["N_SIDE", "SECTION_TOKENS", "Section", "is_small", "keep_points", "kept_points", "sections_of"]
 
-SECTION_TOKENS = 768
-"""As of the parts of a summary that is read part by part."""
+SECTION_TOKENS, MIN_SHARE = 1024, 0.5
+"""Of a section at most, and the share of that which it has at least: every task takes a hundred tokens."""
 N_SIDE = 4
 """Sections decoded side by side."""
 POINTS_KIND = "summary"
@@ -59,7 +59,7 @@ class Section:
 def sections_of(reading: Reading) -> list[Section]:
     """The reading's sections in order, all tokens in one of them."""
     sections = []
-    for part in cut_parts([reading], SECTION_TOKENS):
+    for part in cut_parts([reading], SECTION_TOKENS, MIN_SHARE):
         first = reading.first_tokens[part.first]
         sections.append(Section(part, first, first + part.n_tokens))
     return sections

@@ -195,7 +195,7 @@ def _finish(
         question=rewriter.focus,
         citations=tuple(point.citation for point in points),
         documents=documents,
-        tokens=TokenCounts(evaluated=run.n_evaluated, generated=run.n_generated),
+        tokens=TokenCounts(run.n_evaluated, run.n_restored, run.n_generated),
         timings=run.timings,
         warnings=tuple(dict.fromkeys(run.warnings)),
     )
