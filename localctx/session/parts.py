@@ -50,8 +50,8 @@ class Part:
 
 
 def cut_parts(readings: Sequence[Reading], max_tokens: int, min_share: float = MIN_SHARE) -> list[Part]:
-    """Consecutive blocks of each document in parts of at most `max_tokens`, cut where a section begins if that
-    leaves no less than `min_share` of it.
+    """Consecutive blocks of each document in parts of at most `max_tokens`, cut where a section begins if
+    that leaves no less than `min_share` of it.
 
     A block larger than max_tokens is a part of its own.
     """

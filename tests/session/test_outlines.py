@@ -1,4 +1,4 @@
-"""Summaries of sections: made beside a prefill or from stored KV, kept, and merged; over a real tiny model."""
+"""Summaries of sections: made beside a prefill or from stored KV, kept, merged; over a real tiny model."""
 
 from __future__ import annotations
 
@@ -232,9 +232,7 @@ def test_documents_kept_together_have_none_and_say_so(desk: Desk) -> None:
     assert any("index them one by one" in warning for warning in done.warnings)
 
 
-def test_a_model_whose_cache_cannot_be_copied_says_so_and_reads_the_parts(
-    desk: Desk, tmp_path: Path
-) -> None:
+def test_a_model_whose_cache_cannot_be_copied_says_so_and_reads_the_parts(desk: Desk, tmp_path: Path) -> None:
     model = write_architecture(tmp_path / "mamba.gguf", "mamba")
     recurrent = Desk(tmp_path, model)
     file = recurrent.write(chapters(3))
