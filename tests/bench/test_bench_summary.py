@@ -56,7 +56,9 @@ def test_coverage_counts_the_parts_that_lines_speak_of() -> None:
     text = " ".join(f"alpha{k} beta{k} gamma{k}" for k in range(100, 300))
     spread = [f"alpha{k} gamma{k}" for k in range(105, 300, 10)]
     assert coverage(spread, text) == 1.0
-    assert coverage(["alpha101 beta102", "alpha102 beta101", "beta103 gamma103"], text) == pytest.approx(1 / 3)
+    assert coverage(["alpha101 beta102", "alpha102 beta101", "beta103 gamma103"], text) == pytest.approx(
+        1 / 3
+    )
     assert coverage([], text) == 0.0
     assert coverage(["zeta"], text) == 0.0
 
