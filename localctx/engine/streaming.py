@@ -82,23 +82,13 @@ def stream_steps(
             working.keep_from(step.keep_from)
             working.move(step.base)
             working.recall(recalls.of(number))
-            _evaluate(working, tokens, step, tapping)
+            if tapping is not None:
+                tapping.stand(*working.standing, step.start)
+            working.evaluate(tokens[step.start : step.end])
             if step.is_wanted:
                 deliver(step.start, working.export(step.start, step.end))
     if tapping is not None:
         tapping.drain()
-
-
-def _evaluate(working: WorkingSet, tokens: NDArray[np.int32], step: Step, tapping: Tapping | None) -> None:
-    """One step, and the texts begun whose spans end in it."""
-    at = step.start
-    if tapping is not None:
-        for end in tapping.ends_within(step.start, step.end):
-            working.evaluate(tokens[at:end])
-            tapping.open_at(end, *working.standing)
-            at = end
-    if at < step.end:
-        working.evaluate(tokens[at : step.end])
 
 
 class _Recalls:

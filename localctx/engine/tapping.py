@@ -94,7 +94,9 @@ class Tapping:
         new_splitter: NewSplitter,
         n_together: int,
     ) -> None:
-        """`sequences`: ids for the taps' own, empty · n_together: tokens of a batch while texts are open."""
+        """`sequences`: ids for the taps' own, empty · n_together: tokens of a batch while texts are open, of
+        which an engine evaluates as many in the time of fewer.
+        """
         self._taps = taps
         self._run = run_batch
         self._cells = cells
@@ -104,7 +106,8 @@ class Tapping:
         self._n_together = n_together
         self._open: list[_Open] = []
         self._next = 0
-        self.n_evaluated = 0
+        self._standing = 0, 0, 0
+        self._is_begun = False
 
     # --- as an Evaluator -------------------------------------------------------------------------------
 
@@ -113,35 +116,48 @@ class Tapping:
         self._run(batch)
 
     def run_tokens(self, sequence: int, position: int, tokens: NDArray[np.int32]) -> None:
-        """See working_set.Evaluator."""
+        """See working_set.Evaluator. What is asked at spans that end on the way is evaluated with the last of
+        the tokens, as far as that fills a batch; all are begun before the cells of their spans may go.
+        """
         n_done = 0
         while n_done < len(tokens):
-            own = self._own(self._decoder.n_batch // 2)
-            n_batch = self._decoder.n_batch if not own else max(1, self._n_together)
-            room = min(n_batch, self._decoder.n_batch - sum(len(part.tokens) for part in own))
-            part = tokens[n_done : n_done + room]
-            self._step([*own, Slice(sequence, position + n_done, part, sample=False)])
-            n_done += len(part)
+            answers = [one for one in self._open if len(one.pending) == 1]
+            n = min(self._room(len(answers)), len(tokens) - n_done)
+            own = [one.take(1) for one in answers]
+            if n_done + n == len(tokens):
+                own += self._filling(n + len(own))
+            part = Slice(sequence, position + n_done, tokens[n_done : n_done + n], sample=False)
+            self._step([*own, part])
+            n_done += n
+            self._begin_reached(position + n_done)
+        self._begin_reached(position + n_done, must=True)
+
+    def _room(self, n_answers: int) -> int:
+        """Tokens of the prefill in the next batch: few beside answers, not all beside what is asked."""
+        n_batch = self._decoder.n_batch
+        if n_answers:
+            return max(1, min(self._n_together, n_batch) - n_answers)
+        return max(1, n_batch - 2 * self._n_together) if self._open else n_batch
+
+    def _filling(self, n_taken: int) -> list[Slice]:
+        """Tokens of what is asked, to whole steps of n_together; more than that where most of one is used."""
+        n_asked = sum(len(one.pending) for one in self._open if len(one.pending) > 1)
+        over = (n_taken + n_asked) % self._n_together
+        if over < self._n_together // 2:
+            n_asked -= over
+        return self._own(min(n_asked, self._decoder.n_batch - n_taken), least=2)
 
     # --- what the prefill tells ------------------------------------------------------------------------
 
-    def ends_within(self, start: int, end: int) -> list[int]:
-        """Where in (start, end] spans of taps end that were not opened yet."""
-        while self._next < len(self._taps.taps) and self._taps.taps[self._next].end <= start:
-            self._next += 1  # what ends before the prefill begins is not its affair
-        ends = (tap.end for tap in self._taps.taps[self._next :])
-        return sorted({at for at in ends if start < at <= end})
-
-    def open_at(self, end: int, n_fixed: int, base: int, first: int) -> None:
-        """Tokens up to `end` are evaluated: begin the texts whose spans end there. The first n_fixed
-        positions stand before all; token t stands at base + t, and those from `first` on are held.
+    def stand(self, n_fixed: int, base: int, first: int, n_done: int) -> None:
+        """Before tokens are evaluated: the first n_fixed positions stand before all, token t stands at
+        base + t, those from `first` on are held, n_done were evaluated.
         """
-        while self._next < len(self._taps.taps) and self._taps.taps[self._next].end == end:
-            number, tap = self._next, self._taps.taps[self._next]
-            self._next += 1
-            while not self._free:
-                self._step(self._own(self._decoder.n_batch))
-            self._begin(number, tap, n_fixed, (base + max(tap.start, first), base + end))
+        self._standing = n_fixed, base, first
+        taps = self._taps.taps
+        while self._next < len(taps) and taps[self._next].end <= n_done and not self._is_begun:
+            self._next += 1  # what ends before the prefill begins is not its affair
+        self._is_begun = True
 
     def drain(self) -> None:
         """Decode what is open to its end."""
@@ -156,24 +172,40 @@ class Tapping:
 
     # --- inside ----------------------------------------------------------------------------------------
 
-    def _begin(self, number: int, tap: Tap, n_fixed: int, span: tuple[int, int]) -> None:
+    def _begin_reached(self, position: int, *, must: bool = False) -> None:
+        """Begin the texts whose spans end before `position`, as sequences are free; all of them if they
+        must.
+        """
+        taps, (_, base, _) = self._taps.taps, self._standing
+        if not self._is_begun:  # that was the prefix
+            return
+        while self._next < len(taps) and base + taps[self._next].end <= position:
+            while must and not self._free:
+                self._step(self._own(self._decoder.n_batch))
+            if not self._free:
+                return
+            self._begin(self._next, taps[self._next])
+            self._next += 1
+
+    def _begin(self, number: int, tap: Tap) -> None:
         request = answering_at_once(tap.asked())
         sequence = self._free.popleft()
+        n_fixed, base, first = self._standing
+        end = base + tap.end
         self._cells.copy(MAIN, sequence, 0, n_fixed)
-        self._cells.copy(MAIN, sequence, *span)
+        self._cells.copy(MAIN, sequence, base + max(tap.start, first), end)
         self._decoder.begin(sequence, request.sampling)
         tokens = np.array(request.prompt.tokens, np.int32)
         stream = TextStream(request.sampling.stop)
         splitter = self._new_splitter(request.prompt.thinking_open)
-        self._open.append(_Open(number, sequence, request, span[1], tokens, stream, splitter, len(tokens)))
-        self.n_evaluated += len(tokens)
+        self._open.append(_Open(number, sequence, request, end, tokens, stream, splitter, len(tokens)))
 
-    def _own(self, n_most: int) -> list[Slice]:
-        """The next tokens of the open texts, n_most in all at most."""
+    def _own(self, n_most: int, least: int = 1) -> list[Slice]:
+        """The next tokens of the open texts that have at least so many, n_most in all at most."""
         parts = []
         for one in self._open:
             n = min(len(one.pending), n_most)
-            if n:
+            if n > 0 and len(one.pending) >= least:
                 parts.append(one.take(n))
                 n_most -= n
         return parts

@@ -66,13 +66,16 @@ def test_a_text_is_what_the_same_prompt_gives_alone(model: LlamaModel, context: 
     assert isinstance(context, TappingContext)
     prefix, tokens = model.tokenize("The clerk reads: "), document(model, 600)
     request = asked(model)
-    _, found = tapped(context, prefix, tokens, EXACT, [(0, 170), (170, 341), (341, 600)])
-    whole = Prompt((*prefix, *tokens[:170], *request.prompt.tokens))
-    alone = text_of(collect(context, [Request(whole, request.sampling)])[0])
-    assert found[0].text == alone
+    spans = [(0, 5), (0, 170), (170, 341), (341, 600)]
+    assert len(prefix) > 5
+    _, found = tapped(context, prefix, tokens, EXACT, spans)
+    for number, (_, end) in enumerate(spans[:2]):
+        whole = Prompt((*prefix, *tokens[:end], *request.prompt.tokens))
+        alone = text_of(collect(context, [Request(whole, request.sampling)])[0])
+        assert found[number].text == alone
     assert found[0].n_generated == N_ANSWER
     assert found[0].n_evaluated == len(request.prompt.tokens)
-    assert sorted(found) == [0, 1, 2]
+    assert sorted(found) == [0, 1, 2, 3]
 
 
 def test_the_prefill_gives_the_same_kv_with_taps_and_without(
