@@ -21,7 +21,6 @@ from .commands import (
     doctor,
     extract,
     index,
-    later,
     log,
     models,
     plan,
@@ -81,7 +80,7 @@ def _top(
 
 
 GROUPS = (
-    read, extract, compare, chat, batch, index, chunk, truncate, plan, serve, log, later,
+    read, extract, compare, chat, batch, index, chunk, truncate, plan, serve, log,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

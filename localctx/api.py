@@ -184,9 +184,9 @@ class OpenDocument(_Closed):
                 elif isinstance(event, Extraction):
                     self.extraction = event
 
-    def index(self) -> Indexed:
+    def index(self, *, summaries: bool = False) -> Indexed:
         """Embed the passages where there is an embedder, and prefill the documents into the store; what was
-        done. Raises UsageError without a store.
+        done. summaries: of each section too, for summarize(). Raises UsageError without a store.
         """
         from localctx.session.indexed import Indexed
         from localctx.session.indexing import index_documents
@@ -197,7 +197,9 @@ class OpenDocument(_Closed):
             held.context.close()  # indexing opens its own
         kept = held.kept if held is not None else None
         embedder, _ = self._selectors()
-        steps = index_documents(self.documents, self.model, self.settings, kept=kept, embedder=embedder)
+        steps = index_documents(
+            self.documents, self.model, self.settings, kept=kept, embedder=embedder, summaries=summaries
+        )
         with closing_events(steps) as events:
             return next(event for event in events if isinstance(event, Indexed))
 

@@ -17,6 +17,7 @@ __all__ = [
     "question_task",
     "record_task",
     "rewrite_task",
+    "section_task",
 ]
 
 PREFIX = "You read documents for the user and answer only from them."
@@ -56,6 +57,12 @@ def rewrite_task(sentence: str, focus: str | None = None) -> tuple[str, ...]:
     """The task of one summary point: the key sentence, said shorter."""
     about = ("",) if focus is None else (" about ", focus)
     return ("Shorten to one sentence", *about, ", keeping the facts:\n", sentence)
+
+
+def section_task(focus: str | None = None) -> tuple[str, ...]:
+    """The task of one summary point in the model's own words, of a section that stands as the document."""
+    about = ("",) if focus is None else (" about ", focus)
+    return ("Say in one sentence, in its own language, what the document above says", *about, ".")
 
 
 def merge_task(focus: str | None = None) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ SHARED = {
     "errors",
     "kv",
     "kv_settings",
+    "kv_taps",
     "kv_together",
     "kv_values",
     "lazy",
