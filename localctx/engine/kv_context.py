@@ -63,6 +63,7 @@ class LlamaKVContext(LlamaContext):
         super().__init__(lib, model, sizes, notices)
         self.like: State
         self.restore_times = RestoreTimes()
+        self.n_rebased = 0
 
     @property
     def held_tokens(self) -> tuple[int, ...]:
@@ -109,13 +110,14 @@ class LlamaKVContext(LlamaContext):
         n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx, n_batch)
         deliver = Delivery(on_chunk, self.rope_table, len(tokens) - first, on_progress)
         work: Callable[[WorkingSet], None]
+        self.n_rebased = 0
         if policy.kind == "independent":
             groups = list(unit_groups(units, len(tokens), first, min(n_chunk, n_batch), len(self._spares)))
             work = partial(stream_units, tokens=wanted, groups=groups, n_chunk=n_chunk, deliver=deliver)
         else:
             n_left, n_positions = sum(part.n_tokens for part in left), self.n_positions - len(prefix)
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
-            kept = _attended(left, plan, first)
+            kept, self.n_rebased = _attended(left, plan, first), plan.n_rebased
             if policy.recalled_tokens and route is None:
                 raise ValueError("nothing says which earlier runs are put back")
             asked = route if policy.recalled_tokens else None

@@ -63,6 +63,7 @@ def stream_steps(
         working.pin(plan.n_sinks)
         is_pinned, local = True, rows_of(left, plan.n_sinks)
     working.begin_anew(plan.lead[0].start if plan.lead else plan.left_from, plan.left_base)
+    working.move(plan.left_base, plan.left_lift)
     for step in plan.lead:
         working.evaluate(tokens[step.start : step.end])
     working.append(local)
@@ -75,7 +76,7 @@ def stream_steps(
             if step.begins_anew:
                 working.begin_anew(step.start, step.base)
             working.keep_from(step.keep_from)
-            working.move(step.base)
+            working.move(step.base, step.lift)
             working.recall(recalls.of(number))
             working.evaluate(tokens[step.start : step.end])
             if step.is_wanted:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from localctx.engine.json_schema import grammar_of
 from localctx.errors import UsageError
 from localctx.settings import Settings
-from localctx.small_text import MAX_BYTES, read_small_text, reason_of, refuse_constant
+from localctx.small_text import MAX_BYTES, finite_number, read_small_text, reason_of, refuse_constant
 
 __all__ = ["AnswerSchema", "answer_schema", "check_free_text", "said"]
 
@@ -50,20 +49,13 @@ def _parsed(text: str, name: str) -> AnswerSchema:
     if len(text) > MAX_BYTES:
         raise UsageError(f"{name} is too large", HINT)
     try:
-        schema = json.loads(text, parse_constant=refuse_constant, parse_float=_finite)
+        schema = json.loads(text, parse_constant=refuse_constant, parse_float=finite_number)
         compact = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
         return AnswerSchema(compact, grammar_of(schema))
     except ValueError as error:
         raise UsageError(f"{name} is not JSON: {' '.join(str(error).split())}", HINT) from None
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply", HINT) from None
-
-
-def _finite(digits: str) -> float:
-    """The number. Raises ValueError where it would become infinite."""
-    if math.isinf(value := float(digits)):
-        raise ValueError(f"{digits} is too large a number")
-    return value
 
 
 def check_free_text(settings: Settings, command: str) -> None:
