@@ -12,7 +12,7 @@ from localctx.settings import Settings, load_settings
 from localctx.small_text import read_small_text, reason_of
 
 if TYPE_CHECKING:
-    from localctx.document import Document
+    from localctx.document import Document, Named
     from localctx.document.events import Preview
     from localctx.engine.thinking import ThinkingTags
     from localctx.registry import Manifest
@@ -143,7 +143,7 @@ def _thinking(manifest: Manifest) -> ThinkingTags | None:
 
 
 def open_document_for(
-    source: str,
+    source: str | Named,
     settings: Settings,
     pages: tuple[int, int] | None = None,
     on_progress: Progress | None = None,

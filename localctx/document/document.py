@@ -17,18 +17,20 @@ __all__ = ["Document"]
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is known of the file that a document was read from."""
+    """What is known of the file that a document was read from; path: None for what was no file."""
 
     source: str
     format: str
     size_bytes: int
     code_language: str | None = None
+    path: str | None = None
 
 
 class Document:
     """An opened document. Close it, or use it as a context manager; threads may read it side by side.
 
-    source: name for display · format: a key of FORMATS · code_language: of source code · encoding: of the
+    source: name for display · path: where the file lies, None for a stream · format: a key of FORMATS ·
+    code_language: of source code · encoding: of the
     file, None where the format has its own · replaced_characters: undecodable ones, now U+FFFD · size_bytes:
     of the file · confidences: {page: confidence} of what OCR read ·
     content_hash: xxh3-128 hex of the text's UTF-8, so that equal texts are one document,
@@ -40,6 +42,7 @@ class Document:
     ) -> None:
         self.text = text
         self.source = description.source
+        self.path = description.path
         self.format = description.format
         self.code_language = description.code_language
         self.size_bytes = description.size_bytes

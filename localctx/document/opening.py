@@ -146,7 +146,7 @@ class Reading:
         key = self.key()
         entry = cache.load(key, self.source.name)
         if entry is None:
-            entry = cache.save(key, self.source.name, self.convert)
+            entry = cache.save(key, self.source.name, self.convert, self.source.path)
         document = self.finished(entry)
         self.source.close()
         return document
@@ -223,7 +223,11 @@ class Reading:
             text.close()
             raise
         description = Description(
-            self.source.name, facts["format"], self.source.size_bytes, facts.get("code_language")
+            self.source.name,
+            facts["format"],
+            self.source.size_bytes,
+            facts.get("code_language"),
+            self.source.path,
         )
         return Document(text, layout, description, tuple(warnings_of(layout)))
 
