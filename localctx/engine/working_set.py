@@ -82,7 +82,7 @@ class WorkingSet:
 
     @property
     def standing(self) -> tuple[tuple[int, int], int, int]:
-        """(the positions of prefix and sinks, where token 0 would stand, the first local token that is held)."""
+        """(positions of prefix and sinks, where token 0 would stand, the first local token that is held)."""
         return (self._lift, self._lift + self._n_fixed), self._base, self._start
 
     def moves(self, base: int, lift: int) -> bool:
