@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
+import numpy as np
+
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
@@ -84,7 +86,7 @@ def ranked_blocks(
     if vectors is not None and "mmr" in wanted:
         scores = _varied(vectors, scores)
     if vectors is not None:
-        scores = Scores(scores.selector, tuple(value**SHARPNESS for value in scores.values))
+        scores = Scores(scores.selector, tuple((np.array(scores.values) ** SHARPNESS).tolist()))
     scores = always_in(scores, _edges(run, wanted))
     run.selection = {
         "selectors": scores.selector.split("+"),
@@ -93,7 +95,7 @@ def ranked_blocks(
         "passages_with_vectors": int(vectors.is_there.sum()) if vectors is not None else 0,
     }
     ranking = _best(scores, len(scores.values))
-    return Hits(len(scores.values), tuple((n, scores.values[n]) for n in ranking))
+    return Hits(len(scores.values), tuple((number, scores.values[number]) for number in ranking))
 
 
 def _scores(
@@ -177,5 +179,7 @@ def _edges(run: Run, wanted: Sequence[str]) -> list[int]:
 
 def _best(scores: Scores, n: int) -> list[int]:
     """The blocks with evidence, best first, the earlier one of equals."""
-    with_evidence = [number for number, value in enumerate(scores.values) if value > 0]
-    return sorted(with_evidence, key=scores.values.__getitem__, reverse=True)[:n]
+    values = np.array(scores.values)
+    numbers = np.flatnonzero(values > 0)
+    best: list[int] = numbers[np.argsort(-values[numbers], kind="stable")][:n].tolist()
+    return best
