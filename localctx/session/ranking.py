@@ -26,8 +26,10 @@ from localctx.selection.dense import (
     with_max_sims,
 )
 from localctx.selection.fuse import fuse
+from localctx.selection.leads import led
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import Event
+from localctx.session.leads import leads_of
 from localctx.session.run import Run
 from localctx.session.vectors import RunVectors, embedded_text, missing_first
 from localctx.values import Scores
@@ -81,11 +83,12 @@ def ranked_blocks(
             scores = _reranked(vectors, scores, question, shares)
     if vectors is not None and "maxsim" in wanted:
         run.likeness = partial(vectors.likeness, question)
+    if "lexical" in wanted:
+        scores = led(scores, leads_of(run, index, question))
     if run.reranker is not None:
         scores = _judged(run, run.reranker, scores, question)
-    if vectors is not None and "mmr" in wanted:
-        scores = _varied(vectors, scores)
     if vectors is not None:
+        scores = _varied(vectors, scores) if "mmr" in wanted else scores
         scores = Scores(scores.selector, tuple((np.array(scores.values) ** SHARPNESS).tolist()))
     scores = always_in(scores, _edges(run, wanted))
     run.selection = {
