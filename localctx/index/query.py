@@ -112,9 +112,11 @@ def exact_phrases(question: str) -> tuple[str, ...]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Names of several capitalised words, without a sentence's first word; none where capitals say nothing."""
+    """Names of several capitalised words, a sentence's first word left out; none where nearly all words
+    are capitalised.
+    """
     spelt = regex.findall(r"\p{L}+", text)
-    if 2 * sum(word[0].isupper() for word in spelt) > len(spelt) + 2:
+    if 4 * sum(word[0].isupper() for word in spelt) > 3 * len(spelt):
         return
     for match in _NAME.finditer(text):
         before = text[: match.start()].rstrip()
