@@ -28,7 +28,7 @@ from localctx.store.errors import TooLarge
 
 __all__ = ["LEAST_BYTES", "Shelf"]
 
-SHELF_VERSION = 1
+SHELF_VERSION = 2
 """Part of every key: raise it whenever blocks, words or what is kept of them change."""
 LEAST_BYTES = 64 << 10
 """A shorter text is read again: that takes a tenth of a second."""
