@@ -150,7 +150,7 @@ def open_document_for(
     on_preview: Callable[[Preview], None] | None = None,
 ) -> Document:
     """The document at `source` (a path, or - for standard input) under the run's settings."""
-    from localctx.document import open_document
+    from localctx.document import Limits, open_document
 
     return open_document(
         source,
@@ -160,6 +160,7 @@ def open_document_for(
         cache_dir=settings.store_root,
         on_progress=on_progress,
         on_preview=on_preview,
+        limits=Limits(ocr=settings.ocr == "auto"),
     )
 
 

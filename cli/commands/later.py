@@ -10,11 +10,7 @@ from localctx.errors import NotYetAvailable
 
 __all__ = ["LATER_COMMANDS", "add_later", "register"]
 
-LATER_COMMANDS = {
-    "compare": "Two documents clause by clause (later version).",
-    "extract": "Every record that matches a schema (later version).",
-    "log": "Past questions and answers (later version).",
-}
+LATER_COMMANDS = {}
 
 
 def register(app: typer.Typer) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from localctx.document.convert import Layout
+from localctx.document.events import OCR_ENGINE
 from localctx.document.language import language_of
 from localctx.document.text_file import TextFile
 from localctx.values import Page, Section
@@ -29,7 +30,8 @@ class Document:
 
     source: name for display · format: a key of FORMATS · code_language: of source code · encoding: of the
     file, None where the format has its own · replaced_characters: undecodable ones, now U+FFFD · size_bytes:
-    of the file · content_hash: xxh3-128 hex of the text's UTF-8, so that equal texts are one document,
+    of the file · confidences: {page: confidence} of what OCR read ·
+    content_hash: xxh3-128 hex of the text's UTF-8, so that equal texts are one document,
     whatever their name, encoding or container.
     """
 
@@ -43,6 +45,7 @@ class Document:
         self.size_bytes = description.size_bytes
         self.pages: tuple[Page, ...] = layout.pages
         self.sections: tuple[Section, ...] = layout.sections
+        self.confidences = {page.number: page.quality for page in layout.pages if page.engine == OCR_ENGINE}
         self.pages_without_text = layout.pages_without_text
         self.encoding = layout.encoding
         self.replaced_characters = layout.replaced_characters

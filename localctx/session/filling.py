@@ -79,7 +79,7 @@ def pointed_blocks(
     if traits.needs_whole_document:
         yield run.warn(
             f"a {traits.kind} question needs the whole document, and only the best passages are read: "
-            "the answer may be incomplete"
+            "the answer may be incomplete; localctx extract reads every block"
         )
     ranking = tuple(hit for hit in hits.ranking if is_there(hit[0]))
     costs, keys = _costs_and_keys(run, [number for number, _ in ranking[:N_RANKED]], cost)

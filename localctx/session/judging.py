@@ -10,11 +10,12 @@ from localctx.index import LexicalIndex
 from localctx.selection import (
     Judgement,
     Support,
+    claims,
     judgement,
     says_not_found,
     sentences,
     supporting_sentences,
-    unsupported,
+    without_evidence,
 )
 from localctx.selection import Passage as Candidate
 from localctx.selection.dense import max_sim
@@ -27,7 +28,7 @@ from localctx.session.provenance import Citation
 from localctx.session.ranking import vectors_of
 from localctx.session.reading import Passage
 from localctx.session.run import Run
-from localctx.session.structured import said
+from localctx.session.structured import said, value_claims
 
 __all__ = ["N_CANDIDATES", "judge"]
 
@@ -54,7 +55,8 @@ def judge(
         ranked = [number for number, _ in index.search(f"{question} {spoken}", N_CANDIDATES).ranking]
         first_ones = range(min(N_CANDIDATES, run.n_blocks))
         passages = tuple(run.passage(number) for number in ranked or first_ones)
-    for claim in unsupported(spoken, run.text(), question):
+    stated = claims(text) if run.schema is None else value_claims(text, run.schema.constants)
+    for claim in without_evidence(stated, run.text(), question):
         yield run.warn(f"not in the document: {claim.text}")
     if decoded.finish_reason == "length":
         yield run.warn(_cut(run))
