@@ -59,11 +59,11 @@ def _index(job: Job, *, summaries: bool) -> None:
 
     from ..gating import check_once
     from ..running import prepared, tell_shortcomings
-    from ..terminal import note, print_json, silent
+    from ..terminal import print_json
 
     done: Indexed | None = None
     with prepared(job, lambda requested, n_tokens, limit: Choice("stream", "into the store")) as ready:
-        check_once(ready.model, ready.settings, silent if job.output.quiet else note)
+        check_once(ready.model, ready.settings, ready.reporter.line, ready.reporter.progress)
         with (
             opened_embedder(ready.settings) as embedder,
             closing_events(
@@ -94,7 +94,7 @@ def _print(done: Indexed, *, verbose: bool) -> None:
     """A line a document, and with -v what lies on which device."""
     from localctx.byte_sizes import format_bytes
 
-    from ..render import device_line
+    from ..answer_lines import device_line
     from ..terminal import print_line
 
     for row in done.documents:

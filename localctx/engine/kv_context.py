@@ -66,6 +66,7 @@ class LlamaKVContext(LlamaContext):
         super().__init__(lib, model, sizes, notices)
         self.like: State
         self.restore_times = RestoreTimes()
+        self.n_rebased = 0
         self._taps: Taps | None = None
 
     @property
@@ -114,6 +115,7 @@ class LlamaKVContext(LlamaContext):
         n_own, n_beside = (0, 0) if taps is None else (taps.n_cells, taps.n_tokens)
         n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx - n_own, n_batch)
         deliver = Delivery(on_chunk, self.rope_table, len(tokens) - first, on_progress)
+        self.n_rebased = 0
         if policy.kind == "independent":
             if taps is not None:
                 raise ValueError("independent units have no taps")
@@ -125,7 +127,7 @@ class LlamaKVContext(LlamaContext):
         else:
             n_left, n_behind = sum(part.n_tokens for part in left), len(prefix) + n_beside
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, self.n_positions - n_behind)
-            kept = _attended(left, plan, first)
+            kept, self.n_rebased = _attended(left, plan, first), plan.n_rebased
             if policy.recalled_tokens and route is None:
                 raise ValueError("nothing says which earlier runs are put back")
             asked = route if policy.recalled_tokens else None

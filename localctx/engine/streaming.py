@@ -66,6 +66,7 @@ def stream_steps(
         working.pin(plan.n_sinks)
         is_pinned, local = True, rows_of(left, plan.n_sinks)
     working.begin_anew(plan.lead[0].start if plan.lead else plan.left_from, plan.left_base)
+    working.move(plan.left_base, plan.left_lift)
     for step in plan.lead:
         working.evaluate(tokens[step.start : step.end])
     working.append(local)
@@ -75,12 +76,12 @@ def stream_steps(
                 working.pin(plan.n_sinks)
                 is_pinned = True
             working.forget_recalled()
-            if tapping is not None and (step.begins_anew or working.moves(step.base)):
+            if tapping is not None and (step.begins_anew or working.moves(step.base, step.lift)):
                 tapping.drain()  # its cells would be there twice
             if step.begins_anew:
                 working.begin_anew(step.start, step.base)
             working.keep_from(step.keep_from)
-            working.move(step.base)
+            working.move(step.base, step.lift)
             working.recall(recalls.of(number))
             if tapping is not None:
                 tapping.stand(*working.standing, step.start)

@@ -106,7 +106,7 @@ class Tapping:
         self._n_together = n_together
         self._open: list[_Open] = []
         self._next = 0
-        self._standing = 0, 0, 0
+        self._standing = (0, 0), 0, 0
         self._is_begun = False
 
     # --- as an Evaluator -------------------------------------------------------------------------------
@@ -149,11 +149,11 @@ class Tapping:
 
     # --- what the prefill tells ------------------------------------------------------------------------
 
-    def stand(self, n_fixed: int, base: int, first: int, n_done: int) -> None:
-        """Before tokens are evaluated: the first n_fixed positions stand before all, token t stands at
-        base + t, those from `first` on are held, n_done were evaluated.
+    def stand(self, fixed: tuple[int, int], base: int, first: int, n_done: int) -> None:
+        """Before tokens are evaluated: prefix and sinks stand at the positions `fixed`, token t at base + t,
+        those from `first` on are held, n_done were evaluated.
         """
-        self._standing = n_fixed, base, first
+        self._standing = fixed, base, first
         taps = self._taps.taps
         while self._next < len(taps) and taps[self._next].end <= n_done and not self._is_begun:
             self._next += 1  # what ends before the prefill begins is not its affair
@@ -190,9 +190,9 @@ class Tapping:
     def _begin(self, number: int, tap: Tap) -> None:
         request = answering_at_once(tap.asked())
         sequence = self._free.popleft()
-        n_fixed, base, first = self._standing
+        fixed, base, first = self._standing
         end = base + tap.end
-        self._cells.copy(MAIN, sequence, 0, n_fixed)
+        self._cells.copy(MAIN, sequence, *fixed)
         self._cells.copy(MAIN, sequence, base + max(tap.start, first), end)
         self._decoder.begin(sequence, request.sampling)
         tokens = np.array(request.prompt.tokens, np.int32)

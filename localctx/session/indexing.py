@@ -259,16 +259,17 @@ def _row(cache: Cache, plan: _Plan, n_evaluated: int, seconds: float) -> Indexed
     """What is there of one document now."""
     stream = plan.stream
     n_leading = cache.kept.n_leading(stream.ids, plan.codec)
+    stored = cache.kept.stored(stream.ids, plan.codec)
     return IndexedDocument(
         source=NAME_SEPARATOR.join(reading.document.source for reading in plan.readings),
         tokens_total=stream.n_tokens,
         tokens_stored_before=plan.n_stored,
         tokens_evaluated=n_evaluated,
         tokens_stored=stream.n_tokens_of(range(n_leading)),
-        size_bytes=cache.kept.size_bytes(stream.ids, plan.codec),
+        size_bytes=sum(run.size_bytes for run in stored),
         seconds=seconds,
         policy=stream.policy.kind,
-        codec=plan.encoding.codec,
+        codec="+".join(sorted({run.codec for run in stored})) or plan.encoding.codec,
     )
 
 

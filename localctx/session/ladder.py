@@ -28,6 +28,7 @@ STRATEGIES_OF: dict[str, tuple[Strategy, ...]] = {
     "ask": ("exact", "retrieve", "stream", "condense"),
     "summarize": ("exact", "map-reduce", "condense", "stream"),
     "index": ("exact", "stream"),
+    "extract": ("map-reduce",),
 }
 """Of each command; the second one is taken where the first does not fit. Of `index`: what for."""
 

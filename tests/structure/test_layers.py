@@ -18,6 +18,7 @@ ORDER = [
     "store",
     "index",
     "selection",
+    "alignment",
     "assemble",
     "session",
     "forecast",
