@@ -130,8 +130,9 @@ def beside(outline: Outline | None, stream: TokenStream, context: KVContext, n_c
 
     n_ctx: cells that the prefill alone takes.
     """
-    can_tap = outline is not None and isinstance(context, TappingContext) and outline.missing
-    if outline is None or not can_tap or stream.policy.kind not in TAPPED_POLICIES:
+    policy = stream.policy
+    can_tap = policy.kind in TAPPED_POLICIES and not policy.recalled_tokens  # those need cells side by side
+    if outline is None or not outline.missing or not can_tap or not isinstance(context, TappingContext):
         yield
         return
     if stream.tokens != outline.reading.stream or context.n_ctx < n_ctx + _taps(outline, []).n_cells:

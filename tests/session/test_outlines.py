@@ -220,8 +220,9 @@ def test_a_small_window_and_a_small_context_do(desk: Desk) -> None:
     assert not of_kind(events, SectionDone)  # the points are there
 
 
-def test_independent_blocks_are_summarised_from_stored_kv(desk: Desk) -> None:
-    _, events = desk.index(desk.write(BOOK), kv="policy=independent")
+@pytest.mark.parametrize("kv", ["policy=independent", "window=512,routed=2"])
+def test_under_other_policies_sections_are_summarised_from_stored_kv(desk: Desk, kv: str) -> None:
+    _, events = desk.index(desk.write(BOOK), kv=kv)
     assert len(of_kind(events, SectionDone)) > 3
 
 
