@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from localctx.byte_sizes import format_bytes
+from localctx.document.pages import page_list
 
 if TYPE_CHECKING:
     from localctx.session.answer import Answer
     from localctx.session.events import Overview
+    from localctx.session.provenance import Coverage
     from localctx.values import ModelInfo
 
 __all__ = ["device_line", "footer_lines", "overview_lines"]
@@ -33,6 +36,30 @@ def overview_lines(event: Overview) -> list[str]:
     return lines
 
 
+def age_text(seconds: float) -> str:
+    """How long ago something was, for people."""
+    for name, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if (n := int(seconds // length)) > 0:
+            return f"{n:,} {name}{'s' * (n > 1)} ago"
+    return "less than a minute ago"
+
+
+def _coverage_lines(coverage: Coverage) -> list[str]:
+    """What was special about the reading."""
+    lines = []
+    if coverage.pulled_in_by_reference:
+        names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
+        lines.append(f"  pulled in by reference: {', '.join(names)}")
+    if coverage.pages_without_text:
+        lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
+    if coverage.pages_by_ocr:
+        confidence = f"mean confidence {coverage.ocr_confidence or 0:.2f}"
+        lines.append(f"  read by OCR: {page_list(coverage.pages_by_ocr)}, {confidence}")
+    if coverage.replaced_characters:
+        lines.append(f"  characters replaced: {coverage.replaced_characters:,}")
+    return lines
+
+
 def footer_lines(answer: Answer, verbose: bool) -> list[str]:
     """Coverage in one line, and with -v the counts and times."""
     coverage = answer.coverage
@@ -49,14 +76,9 @@ def footer_lines(answer: Answer, verbose: bool) -> list[str]:
     )
     if answer.command == "ask":
         line += f"; support: {_support(answer)}"
-    lines = [line]
-    if coverage.pulled_in_by_reference:
-        names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
-        lines.append(f"  pulled in by reference: {', '.join(names)}")
-    if coverage.pages_without_text:
-        lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
-    if coverage.replaced_characters:
-        lines.append(f"  characters replaced: {coverage.replaced_characters:,}")
+    if answer.asked_at is not None:
+        line += f"; from the log, answered {age_text(time.time() - answer.asked_at)} (--fresh answers anew)"
+    lines = [line, *_coverage_lines(coverage)]
     if verbose:
         rope, tokens, times = answer.model.rope, answer.tokens, answer.timings
         lines.append(

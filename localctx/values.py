@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 BlockKind: TypeAlias = Literal["fixed", "adaptive"]
-CutReason: TypeAlias = Literal["section", "paragraph", "sentence", "whitespace", "limit", "end"]
+CutReason: TypeAlias = Literal["section", "paragraph", "row", "sentence", "whitespace", "limit", "end"]
 FinishReason: TypeAlias = Literal["stop", "length", "cancelled"]
 Strategy: TypeAlias = Literal["exact", "stream", "retrieve", "map-reduce", "condense", "count"]
 """How documents were read; `count`: every record by its parser, without the model."""

@@ -20,6 +20,9 @@ __all__ = ["register"]
 Background = Annotated[
     bool, typer.Option("--background", help="Go on without the terminal; localctx store ls shows how far.")
 ]
+Summaries = Annotated[
+    bool, typer.Option("--summaries", help="Summarise each section on the way, for summarize.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +35,7 @@ def index(
     run: RunOptions,
     output: OutputOptions,
     background: Background = False,
+    summaries: Summaries = False,
     pages: Pages = None,
 ) -> None:
     """Prefill documents into the store, so that questions restore what they need."""
@@ -40,12 +44,12 @@ def index(
     job = Job("index", files, run, output, pages)
     check(job)
     if background:
-        _detach(job)
+        _detach(job, summaries=summaries)
     else:
-        _index(job)
+        _index(job, summaries=summaries)
 
 
-def _index(job: Job) -> None:
+def _index(job: Job, *, summaries: bool) -> None:
     """Prefill, and say what was done."""
     from localctx.api import closing_events
     from localctx.registry.selectors import opened_embedder
@@ -69,6 +73,7 @@ def _index(job: Job) -> None:
                     ready.settings,
                     ready.reporter.progress,
                     embedder=embedder,
+                    summaries=summaries,
                 )
             ) as events,
         ):
@@ -103,7 +108,7 @@ def _print(done: Indexed, *, verbose: bool) -> None:
         print_line(device_line(done.model))
 
 
-def _detach(job: Job) -> None:
+def _detach(job: Job, *, summaries: bool) -> None:
     """Start the same command as a process of its own."""
     from localctx.from_settings import choose_model
 
@@ -117,7 +122,8 @@ def _detach(job: Job) -> None:
     if root is None:
         raise UsageError("--background with --store off keeps nothing", "leave one of them out")
     pages = ["--pages", job.pages] if job.pages else []
-    words = ["index", *as_words(job.run), *as_words(job.output), *pages, "--", *job.files]
+    more = ["--summaries"] if summaries else []
+    words = ["index", *as_words(job.run), *as_words(job.output), *more, *pages, "--", *job.files]
     pid, log = start(words, root / "jobs")
     if job.output.json:
         print_json({"schema": "localctx.job/1", "pid": pid, "log": str(log)})

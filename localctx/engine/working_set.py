@@ -80,6 +80,15 @@ class WorkingSet:
         self._start = self._end = token
         self._base = self._lift + self._n_prefix + base
 
+    @property
+    def standing(self) -> tuple[tuple[int, int], int, int]:
+        """(positions of prefix and sinks, where token 0 would stand, the first local token that is held)."""
+        return (self._lift, self._lift + self._n_fixed), self._base, self._start
+
+    def moves(self, base: int, lift: int) -> bool:
+        """Whether move() would change anything."""
+        return (lift, lift + self._n_prefix + base) != (self._lift, self._base)
+
     def move(self, base: int, lift: int = 0) -> None:
         """Let prefix and sinks stand from `lift` on, and tokens, those that are held too, behind the prefix
         at base + t.

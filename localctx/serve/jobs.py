@@ -40,7 +40,7 @@ NOTHING: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """names: (file id, name) by a document's place on disk · release: call once, when nothing uses it."""
+    """names: (file id, name) by a document's name here · release: call once, when nothing uses it."""
 
     job: ChatJob | QuestionJob
     n_prompt: int = 0

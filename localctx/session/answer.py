@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -71,6 +72,7 @@ class Answer:
     statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
     selection: how its passages were chosen; None where the documents were attended whole.
     records: of an answer that was counted, which no model was asked for.
+    asked_at: when it was answered, in seconds since 1970, where it comes from the log of past questions.
     """
 
     command: Literal["ask", "summarize"]
@@ -91,6 +93,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     selection: Mapping[str, object] | None = None
     records: RecordCounts | None = None
+    asked_at: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.answer/1` (docs/cli.md)."""
@@ -129,6 +132,11 @@ class Answer:
             value["records"] = asdict(self.records)
         if self.selection is not None:
             value["selection"] = dict(self.selection)
+        if self.asked_at is not None:
+            value["history"] = {
+                "asked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.asked_at)),
+                "age_seconds": max(0, round(time.time() - self.asked_at)),
+            }
         return value
 
 

@@ -145,13 +145,6 @@ def test_a_line_that_is_no_job_is_not_tried_again(here: Path, localctx: Run) -> 
     assert Path("out.jsonl").read_bytes() == before
 
 
-def test_what_keeps_answers_from_being_stored_is_told_once(here: Path, localctx: Run) -> None:
-    file = jobs(*(job(n, name) for n, name in enumerate(("one.txt", "two.txt"))))
-    done = localctx("batch", file, "-o", "out.jsonl", "--store", "/dev/null/store")
-    assert done.code == 0
-    assert done.err.count("what is computed now is not kept") == 1
-
-
 def test_equal_jobs_are_computed_once_and_an_id_may_stand_twice(here: Path, localctx: Run) -> None:
     file = jobs(job("a", "one.txt"), job("b", "one.txt"), job("a", "two.txt"), job("a", "one.txt"))
     assert localctx("batch", file, "-o", "out.jsonl").code == 0
@@ -281,6 +274,7 @@ def test_a_store_that_cannot_be_written_costs_no_answer(here: Path, localctx: Ru
     done = localctx("batch", jobs(ORDER, job("b", "one.txt")), "-o", "out.jsonl", "--store", "/proc/none")
     assert done.code == 0
     assert {row["schema"] for row in by_id().values()} == {"localctx.answer/1"}
+    assert done.err.count("what is computed now is not kept") == 1
 
 
 def test_two_batches_at_once_share_a_cold_store(here: Path) -> None:

@@ -53,6 +53,16 @@ def test_index_then_ask(localctx: Run, words: list[str], tmp_path: Path) -> None
     assert asked.json["tokens"]["restored"] > 100
 
 
+def test_summaries_made_while_indexing_are_merged(localctx: Run, words: list[str], tmp_path: Path) -> None:
+    file = write(tmp_path, LONG)
+    first = localctx("index", file, *words, "--summaries", "--kv", "window=512")
+    assert first.code == 0
+    summary = localctx("summarize", file, *words, "--length", "long", "--json")
+    assert summary.code == 0
+    assert (summary.json["strategy"], summary.json["tokens"]["evaluated"]) == ("stream", 0)
+    assert summary.json["coverage"]["tokens_dropped"] == 0
+
+
 def test_the_background_goes_on_by_itself(localctx: Run, words: list[str], tmp_path: Path) -> None:
     file = write(tmp_path, SHORT)
     result = localctx("index", file, *words, "--background", "--json", "--kv", "codec=int8")

@@ -111,6 +111,7 @@ def test_a_file_that_cannot_be_used_is_refused_when_it_comes(
         client.files.create(file=("x.pdf", content), purpose="user_data")
     assert error.value.code == "unusable_file"
     assert "/files/" not in str(error.value), "where it lies here is nobody's business"
+    assert "x.pdf: " in str(error.value)
     assert [file.id for file in client.files.list()] == before
 
 

@@ -138,11 +138,14 @@ def test_an_answer_that_takes_too_long_ends(tmp_path: Path) -> None:
 
 
 def test_a_full_line_is_told_at_once(endless: Serving) -> None:
-    with asking_client(endless), asking_client(endless):
-        wait_until(lambda: endless.service.worker.n_running == endless.service.worker.n_waiting == 1)
-        refused = post(f"{endless.url}{CHAT}", content=body(stream=True), headers=JSON)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
-        assert int(refused.headers["Retry-After"]) >= 1
+    worker = endless.service.worker
+    with asking_client(endless):
+        wait_until(lambda: worker.n_running == 1)
+        with asking_client(endless):
+            wait_until(lambda: worker.n_waiting == 1)
+            refused = post(f"{endless.url}{CHAT}", content=body(stream=True), headers=JSON)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
+            assert int(refused.headers["Retry-After"]) >= 1
     wait_until_idle(endless)
 
 

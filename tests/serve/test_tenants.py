@@ -57,6 +57,28 @@ def test_citations_name_the_file_and_no_place_on_disk(server: Serving, upload: U
     assert {(row["source"], row["file_id"]) for row in cited} <= {("harbour ä.txt", name)}
 
 
+def test_two_documents_of_one_name_are_told_apart(
+    server: Serving, upload: Upload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [upload(f"The harbour of {place} is deep. " * 12) for place in ("Tannau", "Brenn")]
+    heard: list[str] = []
+    prompt = server.service.model.prompt
+
+    def listening(messages: Any) -> Any:
+        heard.extend(text for message in messages for text in message.content)
+        return prompt(messages)
+
+    monkeypatch.setattr(server.service.model, "prompt", listening)
+    with server.client() as client:
+        found = ask(client, "Which harbour is deep?", **on(*names), max_tokens=20).localctx
+    assert [(row["file_id"], row["source"]) for row in found["documents"]] == [
+        (name, "harbour.txt") for name in names
+    ]
+    said = " ".join(heard)
+    assert "[harbour.txt]" in said
+    assert "/files/" not in said, "the model does not see where they lie here"
+
+
 def test_a_document_of_another_key_is_not_found(server: Serving, upload: Upload) -> None:
     name = upload()
     with server.client(BOB) as bob:
