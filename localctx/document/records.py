@@ -6,16 +6,20 @@ A record's fields are flat: what is nested has the names on its way, joined by p
 from __future__ import annotations
 
 import importlib
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from localctx.document.document import Document
 
-__all__ = ["MAX_RECORD", "DamagedRecords", "Record", "Records", "flat_fields", "has_records"]
+__all__ = ["MAX_RECORD", "DamagedRecords", "Record", "Records", "flat_fields", "has_records", "record_format"]
 
 MAX_RECORD = 16 << 20
 """Characters of one record."""
+HEAD_CHARACTERS = 1 << 16
+_JSON = re.compile(r'\s*(?:\[\s*\{\s*"|\{\s*"[^"\n]*"\s*:)')
 _READERS = {"json": "records_json", "jsonl": "records_json", "csv": "records_csv", "xml": "records_xml"}
 
 
@@ -50,7 +54,7 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         if not has_records(self.document):
             return
-        module = importlib.import_module(f"localctx.document.{_READERS[self.document.format]}")
+        module = importlib.import_module(f"localctx.document.{_READERS[record_format(self.document)]}")
         try:
             for record in cast(_Reader, module).records(self.document, self):
                 self.n_records += 1
@@ -67,7 +71,22 @@ class _Reader(Protocol):
 
 def has_records(document: Document) -> bool:
     """Whether the document's format is one whose records are read."""
-    return document.format in _READERS
+    return record_format(document) in _READERS
+
+
+def record_format(document: Document) -> str:
+    """The document's format; of what came without a name, JSON or JSON Lines where it looks so."""
+    if document.format != "text":
+        return document.format
+    head = document.read(0, HEAD_CHARACTERS)
+    if _JSON.match(head) is None:
+        return "text"
+    first, _, rest = head.lstrip().partition("\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return "json"
+    return "jsonl" if rest.strip() else "json"
 
 
 def flat_fields(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ NUMBER = re.compile(r"[-+]?[\d.,]*\d%?")
 def records(document: Document, report: Records) -> Iterator[Record]:
     """The rows below the header. Raises DamagedRecords."""
     lines = _Lines(document.text.stream())
-    rows = csv.reader(lines, delimiter=_delimiter(document))
+    rows = csv.reader(lines, delimiter=_delimiter(document), strict=True)
     names: list[str] | None = None
     while True:
         start = lines.offset

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from localctx.document.document import Document
-from localctx.document.records import MAX_RECORD, DamagedRecords, Record, Records, flat_fields
+from localctx.document.records import MAX_RECORD, DamagedRecords, Record, Records, flat_fields, record_format
 
 __all__ = ["records"]
 
@@ -23,7 +23,7 @@ COMPACT_FROM = 1 << 20
 
 def records(document: Document, report: Records) -> Iterator[Record]:
     """The records in order. Raises DamagedRecords."""
-    if document.format == "jsonl":
+    if record_format(document) == "jsonl":
         return _lines(document, report)
     return _members(_Cursor(document.text.stream()))
 

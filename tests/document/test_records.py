@@ -140,7 +140,20 @@ def test_long_xml_lists_lose_nothing(read: Read, row: str) -> None:
     assert [one.fields["id"] for one in records] == [str(n) for n in range(9_000)]
 
 
+@pytest.mark.parametrize(
+    "text", ['[{"a": 1}, {"a": 2}]', '{"a": 1}\n{"a": 2}\n', '[\n {"a": 1},\n {"a": 2}\n]']
+)
+def test_json_without_a_name_is_known_by_its_look(read: Read, text: str) -> None:
+    report, records, _ = read("piped", text)
+    assert (fields(records), report.damage) == ([{"a": 1}, {"a": 2}], None)
+
+
+def test_csv_with_an_open_quote_is_damaged(read: Read) -> None:
+    assert read("a.csv", 'a,b\n1,2\n"open,3\n4,5\n')[0].damage is not None
+
+
 def test_running_text_has_no_records(read: Read, tmp_path: Path) -> None:
     assert read("a.xml", "<p>hello world this is</p>")[0].damage == "it is running text"
-    report, records, _ = read("a.txt", "hello")
-    assert (records, has_records(report.document)) == ([], False)
+    (tmp_path / "a.txt").write_text("[note] hello")
+    with open_document(tmp_path / "a.txt", cache_dir=None) as document:
+        assert (list(Records(document)), has_records(document)) == ([], False)
