@@ -7,6 +7,7 @@ follow the new numbers of their clauses are no difference.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Literal, TypeAlias
 from localctx.alignment.entities import Entity, entities, is_unit
 from localctx.alignment.outline import Passage
 from localctx.alignment.values import Kind
+from localctx.alignment.words import is_too_long
 
 __all__ = ["Change", "Differ"]
 
@@ -140,9 +142,9 @@ class Differ:
         for passage in passages:
             flat = text[passage.start : passage.end].replace("\n", " ")
             for entity in entities(flat, passage.start, self.roles):
-                inside = [k for k, at in enumerate(starts) if entity.start <= at < entity.end]
-                if inside:
-                    found.append((entity, (inside[0], inside[-1] + 1)))
+                own = bisect_left(starts, entity.start), bisect_left(starts, entity.end)
+                if own[0] < own[1]:
+                    found.append((entity, own))
         texts = tuple(word for p in passages for word in p.words.texts)
         return _Words(text, "".join(p.code for p in passages), texts, starts, ends, tuple(found))
 
@@ -196,6 +198,9 @@ def _hunks(one: str, other: str) -> Iterator[_Hunk]:
     """Stretches that differ; a single equal word between two larger ones does not part them."""
     from rapidfuzz.distance import Indel
 
+    if is_too_long(one, other):
+        yield _Hunk((0, len(one)), (0, len(other)))
+        return
     open_one: _Hunk | None = None
     for code in Indel.opcodes(one, other):
         if code.tag == "equal":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from localctx.alignment.outline import Outline
-from localctx.alignment.pairing import Spelled, pair_similar
-from localctx.alignment.words import shared_content, similarity
+from localctx.alignment.pairing import Spelled, in_order, pair_similar
+from localctx.alignment.words import is_too_long, shared_content, similarity
 
 __all__ = ["SAME_CONTENT", "equal_in_order", "pair_clauses"]
 
@@ -71,11 +71,13 @@ def equal_in_order(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
         return "".join(letters.setdefault(item, _letter(len(letters))) for item in items)
 
     found: list[tuple[int, int]] = []
-    for code in Indel.opcodes(spell(a), spell(b)):
-        if code.tag == "equal":
-            found += zip(
-                range(code.src_start, code.src_end), range(code.dest_start, code.dest_end), strict=True
-            )
+    if is_too_long(a, b):
+        found = _unique_in_order(a, b)
+    else:
+        for code in Indel.opcodes(spell(a), spell(b)):
+            if code.tag == "equal":
+                spans = range(code.src_start, code.src_end), range(code.dest_start, code.dest_end)
+                found += zip(*spans, strict=True)
     taken_a, taken_b = {k for k, _ in found}, {k for _, k in found}
     places: dict[str, list[int]] = defaultdict(list)
     for k in reversed(range(len(b))):
@@ -85,6 +87,17 @@ def equal_in_order(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
         if k not in taken_a and places[item]:
             found.append((k, places[item].pop()))
     return found
+
+
+def _unique_in_order(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    """Places of items that occur once on either side, along the longest run in the same order."""
+    once_a, once_b = (
+        {item: k for k, item in enumerate(items) if counts[item] == 1}
+        for items, counts in ((a, Counter(a)), (b, Counter(b)))
+    )
+    pairs = [(k, once_b[item]) for item, k in once_a.items() if item in once_b]
+    kept = in_order([(place, 1.0) for _, place in pairs])
+    return [pair for pair, stays in zip(pairs, kept, strict=True) if stays]
 
 
 def _letter(number: int) -> str:
@@ -157,4 +170,6 @@ def _is_contained(one: str, other: str) -> bool:
     from rapidfuzz.distance import LCSseq
 
     least = min(len(one), len(other))
+    if is_too_long(one, other):
+        return False
     return least >= CONTAINED_WORDS and LCSseq.similarity(one, other) >= CONTAINED_SHARE * least

@@ -65,7 +65,7 @@ _UNIT = regex.compile(
 _HAN_UNIT = regex.compile(r"\s*(?P<unit>个?(?:工作日|自然日|小时|月|天|日|周|年)|[万亿]?元|%|倍|次|份|名)")
 _CURRENCY = regex.compile(r"(?:[€$£¥]|EUR|USD|GBP|CHF|RMB|人民币)\s*$", regex.IGNORECASE)
 _COMPANY = regex.compile(
-    r"(?:\p{Lu}[\p{L}\p{M}&.'’-]*\s+(?:(?:and|und|&|of|für)\s+)?){1,5}?"
+    r"(?<!\p{L})(?:\p{Lu}[\p{L}\p{M}&.'’-]{0,40}\s{1,3}(?:(?:and|und|&|of|für)\s{1,3})?){1,5}?"
     r"(?:Ltd|Limited|GmbH(?:\s*&\s*Co\.?\s*KG)?|AG|Inc|Incorporated|LLC|LLP|PLC|plc|KG|KGaA|SE|Corp"
     r"|Corporation|S\.A\.|B\.V\.|N\.V\.|Pty|Company|e\.\s?V\.)(?![\p{L}])\.?"
     r"|[\p{Han}（）()]{2,20}?(?:股份有限公司|有限责任公司|有限公司|集团|事务所|银行)"

@@ -22,6 +22,8 @@ SAME_PLACE = 0.55
 """Share of the threshold that is enough for a passage which stands where the other one stood."""
 ALONE_CONTENT = 0.2
 """Share of content words in common that is enough between a sentence and the only other one in its place."""
+MOST_IN_PLACE = 400
+"""Pairs of passages between two links, up to which they still stand in the same place."""
 REST_GAIN = 0.08
 """What the rest of a cut sentence adds to the similarity of the two at least."""
 ELSEWHERE_WORDS = 4
@@ -136,6 +138,8 @@ class _Inside:
         spelled = _spelled(self.a, ours), _spelled(self.b, theirs)
         matches = pair_similar(*spelled, self.least * SAME_PLACE)
         found = {ours[match.a]: theirs[match.b] for match in matches}
+        if len(ours) * len(theirs) > MOST_IN_PLACE:
+            return [self._link([one], [other]) for one, other in found.items()]
         left_b = [k for k in theirs if k not in found.values()]
         for one in ours:
             if one in found or not left_b:

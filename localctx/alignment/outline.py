@@ -21,15 +21,18 @@ FEW_WORDS = 2
 LONGEST_PARAGRAPH = 200_000
 """Code points of a paragraph that are looked at for sentences in one go."""
 _ITEM = (
-    r"[ \t\u3000]*(?:[-*•‣▪●○◦–][ \t]+|\(?(?:\p{Nd}{1,3}|[a-zäöü]{1,2}|[ivxlc]{1,6})\)[ \t]*"
-    r"|[（(](?:[一二三四五六七八九十]{1,3}|\p{Nd}{1,2})[)）]\s*|[①-⑳]\s*|(?:\p{Nd}{1,3}|[a-z])[.、][ \t]+)"
+    r"[ \t\u3000]{0,40}(?:[-*•‣▪●○◦–][ \t]|\(?(?:\p{Nd}{1,3}|[a-zäöü]{1,2}|[ivxlc]{1,6})\)[ \t]{0,9}"
+    r"|[（(](?:[一二三四五六七八九十]{1,3}|\p{Nd}{1,2})[)）]\s{0,9}|[①-⑳]\s{0,9}"
+    r"|(?:\p{Nd}{1,3}|[a-z])[.、][ \t])"
 )
 _ITEM_HEAD = regex.compile(_ITEM)
-_ENDED = r"(?<=[.;:,!?)。；：，！？）](?:\s*(?:and|or|und|oder|sowie))?[ \t\r]*)"
-_BRACKETED = r"[(（](?:\p{Nd}{1,2}|[a-z]{1,2}|[ivx]{1,5}|[一二三四五六七八九十]{1,3})[)）]\s*\p{L}"
+_ENDED = r"[.;:,!?)。；：，！？）](?:\s{0,3}(?:and|or|und|oder|sowie))?"
+_BRACKETED = r"[(（](?:\p{Nd}{1,2}|[a-z]{1,2}|[ivx]{1,5}|[一二三四五六七八九十]{1,3})[)）]\s{0,9}\p{L}"
 _PARAGRAPH = regex.compile(
-    rf"\n[ \t\r]*\n\s*|{_ENDED}\n(?={_ITEM})|\n(?=[ \t]*[-*•‣▪●○◦][ \t])|[\f\v]|{_ENDED}\s+(?={_BRACKETED})"
-    r"|(?<=(?:\.{3}|…)\s*\p{Nd}{1,4}[ \t\r]*)\n"
+    rf"(?P<gap>\n[ \t\r]*\n\s*)|{_ENDED}(?P<gap>[ \t\r]{{0,9}}\n)(?={_ITEM})"
+    rf"|(?P<gap>\n)(?=[ \t]{{0,40}}[-*•‣▪●○◦][ \t])|(?P<gap>[\f\v])"
+    rf"|{_ENDED}(?P<gap>\s{{1,9}})(?={_BRACKETED})"
+    r"|(?:\.{3}|…)\s{0,9}\p{Nd}{1,4}(?P<gap>[ \t\r]{0,9}\n)"
 )
 """Within a paragraph an item begins behind a mark: "thirty" may end a line, "(30)" begin the next."""
 
@@ -102,7 +105,7 @@ def _closed(text: str, at: int, end: int) -> int:
 def _sentences(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
     """Spans of the sentences of [start, end), list items apart and without their marks."""
     at = start
-    for gap in [*(match.span() for match in _PARAGRAPH.finditer(text, start, end)), (end, end)]:
+    for gap in [*(match.span("gap") for match in _PARAGRAPH.finditer(text, start, end)), (end, end)]:
         while at < gap[0]:
             stop = min(gap[0], at + LONGEST_PARAGRAPH)
             yield from _of_paragraph(text, at, stop, language)

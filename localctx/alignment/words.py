@@ -7,11 +7,13 @@ their own. `Alphabet` gives every word a character, so that a string library com
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Sized
 from dataclasses import dataclass, field
 
 import regex
 
-__all__ = ["Alphabet", "Words", "shared_content", "similarity", "words_of"]
+__all__ = ["Alphabet", "Words", "is_too_long", "shared_content", "similarity", "words_of"]
 
 _TOKEN = regex.compile(
     r"\p{Nd}+(?:[.,:/'’]\p{Nd}+)*|[\p{Han}\p{Hiragana}\p{Katakana}]"
@@ -35,6 +37,8 @@ _FIRST = 0x100
 _SURROGATES = (0xD800, 0xE100)
 """Code points that no word gets: surrogates, and the masks behind them."""
 _LAST = 0x10FFFF
+MOST_CELLS = 1 << 28
+"""Of the table of two sequences; finding what differs takes a bit a cell: 32 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,17 @@ def shared_content(one: str, other: str) -> float:
 
 
 def similarity(one: str, other: str) -> float:
-    """Share of words that both have in the same order, in [0, 1]; 1 for two empty ones."""
+    """Share of words that both have in the same order, in [0, 1]; 1 for two empty ones. Of two very long ones
+    the share in whatever order, since the time for the other grows with the product of their lengths.
+    """
     from rapidfuzz.distance import Indel
 
-    return float(Indel.normalized_similarity(one, other))
+    if not is_too_long(one, other):
+        return float(Indel.normalized_similarity(one, other))
+    shared = (Counter(one) & Counter(other)).total()
+    return 2 * shared / (len(one) + len(other))
+
+
+def is_too_long(one: Sized, other: Sized) -> bool:
+    """Whether the two should not be laid side by side, item by item."""
+    return len(one) * len(other) > MOST_CELLS

@@ -44,9 +44,11 @@ _HAN_NAMED = regex.compile(
 )
 _HAN_LISTED = regex.compile(rf"(?P<number>[一二三四五六七八九十]{{1,3}})(?P<mark>[、．.]){_SPACE}*")
 _CAPITALS = regex.compile(r"[\p{Lu}\p{N}\p{P} ]{3,80}")
-_ENDED = regex.compile(r"[.;:!?。；：！？…][\"'”’」』)\]*_]*\s*$")
-_TERMINAL = regex.compile(r"[.;!?。；！？,，][\"'”’」』)\]*_]*\s*$")
-_CONTENTS = regex.compile(r"(?:\.{3,}|(?:\. ){3,}|…|\t)\s*(?:\p{Nd}{1,4}|[ivxlc]{1,6})\s*$")
+_ENDED = regex.compile(r"[.;:!?。；：！？…][\"'”’」』)\]*_]*$")
+_TERMINAL = regex.compile(r"[.;!?。；！？,，][\"'”’」』)\]*_]*$")
+_CONTENTS = regex.compile(r"(?:\.{3}|(?:\. ){3}|…|\t)\s{0,9}(?:\p{Nd}{1,4}|[ivxlc]{1,6})$")
+TAIL = 24
+"""Characters at a line's end that say how it ends: patterns look at no more, however long a line is."""
 _HAN = regex.compile(r"\p{Han}")
 _DIGITS = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _ROMANS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
@@ -82,7 +84,7 @@ class Heads:
         n_needed = len(line) + 1 + len(after.split(maxsplit=1)[0]) if after.strip() else 0
         if width >= NARROW and n_needed > FULL_SHARE * width:
             after = WRAPPED  # the next word had no room: the line was broken inside a sentence
-        is_free = not before.strip() or _ENDED.search(before) is not None or start > len(line.lstrip())
+        is_free = not before.strip() or _ENDED.search(_tail(before)) is not None or start > len(line.lstrip())
         for read in (self._named, self._decimal, self._roman, self._han):
             found = read(line, start, after, is_free=is_free or _is_heading_mark(line))
             if found is not None:
@@ -167,7 +169,12 @@ class Heads:
 
 def is_contents(line: str) -> bool:
     """Whether the line is one of a table of contents: it ends in leaders and a page number."""
-    return _CONTENTS.search(line) is not None
+    return _CONTENTS.search(_tail(line)) is not None
+
+
+def _tail(line: str) -> str:
+    """The last characters of a line without white space behind them."""
+    return line.rstrip()[-TAIL:]
 
 
 def plain_number(text: str) -> str:
@@ -207,14 +214,14 @@ def _capitals(line: str, start: int, before: str, after: str) -> Head | None:
     alone = not before.strip() and not after.strip()
     if not alone or not text.isupper() or sum(map(str.isalpha, text)) < 3:
         return None
-    is_title = _CAPITALS.fullmatch(text) is not None and _TERMINAL.search(text) is None
+    is_title = _CAPITALS.fullmatch(text) is not None and _TERMINAL.search(_tail(text)) is None
     return Head("", 1, start, text) if is_title else None
 
 
 def _title(rest: str, after: str) -> str:
     """The words behind a number where they are a heading of their own line, else ""."""
     text = rest.strip("*_ \t")
-    if not text or len(text) > MAX_TITLE_CHARACTERS or _TERMINAL.search(text):
+    if not text or len(text) > MAX_TITLE_CHARACTERS or _TERMINAL.search(_tail(text)):
         return ""
     if not after.strip():
         return text.rstrip(":：")

@@ -20,7 +20,7 @@ FULL_LINES = 0.9
 """Share of the lines that are no longer than a full one."""
 MAX_TITLE = 90
 _INLINE = regex.compile(
-    r"[.;:。；：][\"”»」)）]?\s*(?=\p{Nd}{1,3}\.\p{Nd}{1,3}(?:\.\p{Nd}{1,3})*\.?\s*[\p{Lu}\p{Han}\"“„])"
+    r"[.;:。；：][\"”»」)）]?\s{0,9}(?=\p{Nd}{1,3}\.\p{Nd}{1,3}(?:\.\p{Nd}{1,3})*\.?\s{0,9}[\p{Lu}\p{Han}\"“„])"
 )
 """Where a clause may begin inside a line: paragraphs whose last line is full are one line in many a PDF."""
 

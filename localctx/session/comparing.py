@@ -20,8 +20,8 @@ from localctx.session.provenance import Citation
 
 __all__ = ["MAX_CHARACTERS", "compare_documents"]
 
-MAX_CHARACTERS = 16_000_000
-"""Code points of a document: its words are held in memory, about a hundred bytes a word."""
+MAX_CHARACTERS = 8_000_000
+"""Code points of a document: words are held in memory, some 70 bytes a code point of either document."""
 LITTLE_IN_COMMON = 0.15
 NAMED_CHARACTERS = 60
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.alignment import Comparison, Outline, Thresholds
+from localctx.alignment import Comparison, Outline, Thresholds, words
 from localctx.alignment.entities import entities
 from localctx.alignment.pairing import Spelled, in_order, pair_similar
 from localctx.alignment.words import Alphabet, similarity, words_of
@@ -233,8 +233,8 @@ def test_pairs_are_one_to_one_and_the_nearest_of_equals() -> None:
     alphabet = Alphabet()
 
     def spelled(text: str, place: float) -> Spelled:
-        words = words_of(text).texts
-        return Spelled(alphabet.spell(words), alphabet.masked(words), place)
+        texts = words_of(text).texts
+        return Spelled(alphabet.spell(texts), alphabet.masked(texts), place)
 
     left = [spelled("item 1 costs 5 euros", 0.1), spelled("item 2 costs 6 euros", 0.9)]
     right = [spelled("item 2 costs 7 euros", 0.9), spelled("item 1 costs 5 euros", 0.1)]
@@ -257,3 +257,19 @@ def test_any_text_is_the_same_as_itself_and_comparable_with_any_other(text: str,
     for difference in comparison.differences:
         for outline, side in ((a, difference.a), (b, difference.b)):
             assert side is None or 0 <= side.start <= side.end <= len(outline.text)
+
+
+@pytest.mark.parametrize("piece", [" ", "\n", ".", ". ", '("', "Ab & ", "1. ", "条", "-\n"])
+def test_a_long_run_of_anything_takes_no_long_time(piece: str) -> None:
+    """Patterns that look back over such a run would take hours."""
+    run = piece * 3000
+    assert compared(f"The fee. {run} is due", f"The fee. {run} is due")[2].is_same
+
+
+def test_long_texts_are_compared_by_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "MOST_CELLS", 8)
+    text = text_of(*PARTS)
+    assert compared(text, text)[2].is_same
+    _, _, comparison = compared(text, text_of(RENT, PETS, NOTES))
+    assert comparison.counts["removed"] == 1
+    assert comparison.counts["kept"] == 3
