@@ -97,7 +97,7 @@ def _support(answer: Answer) -> str:
     verdicts = {statement.verdict for statement in answer.statements}
     if answer.support == "partial" and verdicts <= {"partial"}:
         return "partial (no one place that was read says all of it)"
-    return answer.support or ""
+    return answer.support
 
 
 def device_line(model: ModelInfo) -> str:
