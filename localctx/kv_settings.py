@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from localctx.errors import NotYetAvailable, UsageError
@@ -264,6 +265,7 @@ _KNOWN = ", ".join(_FIELDS)
 # --- as typed ---------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)  # settings are asked for their cache settings at every step
 def parse_kv(text: str) -> KVSettings:
     """`window=2048,codec=int8` as settings; of a key given twice the last value holds.
 

@@ -1,10 +1,11 @@
 """Adaptive blocks beside fixed ones of the same mean size: where they cut, and whether they are found.
 
-    python -m localctx.eval.boundaries [PAIRS.jsonl] [--tokens 128] [--seed 0] [--json]
+    python -m localctx.eval.boundaries [FILE] [--language en] [--tokens 128] [--seed 0] [--json]
 
 Without a file: stretches of two to five paragraphs from Python's documentation, each on another topic than
-the one before, without headings. PAIRS.jsonl has a "question" and an "answer" a line: the answers one after
-the other are the text, and each question is searched for in its blocks by words.
+the one before, without headings. FILE.jsonl has a "question" and an "answer" a line: the answers one after
+the other are the text, and each question is searched for in its blocks by words. Any other FILE has its
+topics between lines of a "%" alone, as files of fortunes have.
 """
 
 from __future__ import annotations
@@ -75,7 +76,11 @@ def topics_of(text: str, seed: int, n: int = N_TOPICS) -> list[str]:
 
 
 def measure(
-    topics: Sequence[str], questions: Sequence[str], tokenize: Tokenizer, target_tokens: int
+    topics: Sequence[str],
+    questions: Sequence[str],
+    tokenize: Tokenizer,
+    target_tokens: int,
+    language: str = "en",
 ) -> tuple[Row, ...]:
     """Fixed, then adaptive blocks whose target is set so that they are as large on average."""
     topics = [topic.strip() for topic in topics]
@@ -90,7 +95,7 @@ def measure(
     fixed = blocks_of(BlockPolicy(), target_tokens)
     target, adaptive = target_tokens, list[Block]()
     for _ in range(MATCHING_ROUNDS):
-        adaptive = blocks_of(BlockPolicy("adaptive", "en"), target)
+        adaptive = blocks_of(BlockPolicy("adaptive", language), target)
         if abs(len(adaptive) / len(fixed) - 1) < CLOSE_ENOUGH:
             break
         target = max(16, round(target * len(adaptive) / len(fixed)))
@@ -154,23 +159,28 @@ def render(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def _read(path: Path) -> tuple[list[str], list[str]]:
+    """A file's topics, and the questions about them where it has some."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".jsonl":
+        pairs = [json.loads(line) for line in text.splitlines() if line.strip()]
+        return [pair["answer"] for pair in pairs], [pair["question"] for pair in pairs]
+    return [topic.strip() for topic in re.split(r"(?m)^%$", text) if topic.strip()], []
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print. Raises what localctx.errors names."""
     parser = argparse.ArgumentParser(prog="python -m localctx.eval.boundaries")
-    parser.add_argument("pairs", nargs="?", type=Path, help='lines of {"question": …, "answer": …}')
+    parser.add_argument("file", nargs="?", type=Path, help="pairs (.jsonl), or topics between lines of %%")
+    parser.add_argument("--language", default="en", help="of the text")
     parser.add_argument("--tokens", type=int, default=128, help="target of a block")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", help="whose tokenizer counts; default: the embedded one")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
-    questions: list[str] = []
-    if asked.pairs is None:
-        topics = topics_of(built_in_text(), asked.seed)
-    else:
-        pairs = [json.loads(line) for line in asked.pairs.read_text("utf-8").splitlines() if line.strip()]
-        topics, questions = [pair["answer"] for pair in pairs], [pair["question"] for pair in pairs]
+    topics, questions = _read(asked.file) if asked.file else (topics_of(built_in_text(), asked.seed), [])
     with closing(open_model_for(*choose_model({"model": asked.model}))) as model:
-        rows = measure(topics, questions, model.tokenize, asked.tokens)
+        rows = measure(topics, questions, model.tokenize, asked.tokens, asked.language)
     sys.stdout.write((json.dumps([asdict(row) for row in rows]) if asked.json else render(rows)) + "\n")
 
 

@@ -26,7 +26,9 @@ from localctx.from_settings import choose_model, open_model_for
 from localctx.index import LexicalIndex
 from localctx.registry.selectors import opened_embedder
 from localctx.selection.dense import dense_scores, hybrid, max_sim_weight, reranked, with_max_sims
+from localctx.selection.leads import led
 from localctx.session.events import ignore_progress
+from localctx.session.leads import leads_of
 from localctx.session.opening import index_all
 from localctx.session.ranking import N_RERANKED, vectors_of
 from localctx.session.run import Run, start
@@ -158,7 +160,7 @@ def _scores(index: LexicalIndex, vectors: RunVectors, question: str) -> dict[str
         "reciprocal rank": _reciprocal_rank(words, dense),
         "lexical+dense": both,
         "best 16 again": reranked(both, looked_at, weight=max_sim_weight(shares)),
-        "fused": with_max_sims(words, shares, sims),
+        "fused": led(with_max_sims(words, shares, sims), leads_of(vectors.run, index, question)),
     }
 
 

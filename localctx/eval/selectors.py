@@ -28,12 +28,15 @@ from localctx.index import LexicalIndex
 from localctx.registry.selectors import opened_embedder
 from localctx.selection import choose
 from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim_weight, reranked, with_max_sims
+from localctx.selection.fuse import fuse
+from localctx.selection.leads import led
 from localctx.session.cache import KVModel, opened_cache
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import ignore_progress
 from localctx.session.filling import MAX_BLOCKS
 from localctx.session.indexing import index_documents
 from localctx.session.landmarks import landmarks_of
+from localctx.session.leads import leads_of
 from localctx.session.opening import index_all
 from localctx.session.prompts import question_task
 from localctx.session.ranking import MMR_SHARE, N_RERANKED, N_VARIED, SHARPNESS
@@ -44,9 +47,14 @@ from localctx.values import Model, Scores
 
 __all__ = ["Row", "measure", "render"]
 
-TASKS = ("single", "paraphrased", "translated", "multikey", "multivalue", "qa")
+TASKS = ("single", "paraphrased", "translated", "multikey", "multivalue", "multiquery", "vt", "qa")
 FIRST_N = (1, 4, 16)
-KINDS = {"single": "words shared", "paraphrased": "paraphrased", "translated": "another language"}
+KINDS = {
+    "single": "words shared",
+    "vt": "chains",
+    "paraphrased": "paraphrased",
+    "translated": "another language",
+}
 NO_NEIGHBOURS = 9.0
 """A share of the best block's score that no block beside a chosen one has."""
 
@@ -96,7 +104,8 @@ def _measured(
         for question in asked:
             opinions = _opinions(index, vectors, question)
             if landmarks:
-                opinions["landmarks"] = _landmarks(run, question.text)
+                keys = _landmarks(run, question.text)
+                opinions |= {"landmarks": keys, "fused+landmarks": fuse([opinions["fused"], keys])}
             right = [block_of(run, span) for span in question.spans]
             for name, scores in opinions.items():
                 kind = KINDS.get(question.task, KINDS["single"])
@@ -120,7 +129,8 @@ def _opinions(index: LexicalIndex, vectors: RunVectors, question: Question) -> d
     if sims is None:
         raise LocalctxError("not all token vectors are kept", "a larger --store-limit")
     best = {number: float(sims[number]) for number in _order(both)[:N_RERANKED]}
-    fused = with_max_sims(words, shares, sims)
+    leads = leads_of(run, index, question.text)
+    fused = led(with_max_sims(words, shares, sims), leads)
     languages = [reading.document.language for reading in run.readings]
     is_covered = why_not_covered(vectors.file, question.text, languages) is None
     n = len(words.values)
@@ -132,7 +142,7 @@ def _opinions(index: LexicalIndex, vectors: RunVectors, question: Question) -> d
         "maxsim": dense_scores(sims),
         "lexical+dense": both,
         "the best 16 again": reranked(both, best, weight=max_sim_weight(shares)),
-        "fused": fused if is_covered else words,
+        "fused": fused if is_covered else led(words, leads),
         "fused, any language": fused,
     }
 

@@ -168,6 +168,19 @@ class LexicalIndex:
             for term in parse_query(question).focus[:MAX_TERMS]
         ]
 
+    def holding(self, phrase: str, most: int) -> tuple[int, ...]:
+        """The blocks whose text holds the phrase, in any spelling of its numbers; none where more than `most`
+        do.
+        """
+        expression = " OR ".join(term.expression for term in variants(phrase))
+        if not expression:
+            return ()
+        rows = self._connection.execute(
+            "SELECT rowid FROM lexical WHERE lexical MATCH ? ORDER BY rowid LIMIT ?",
+            (f"body : ({expression})", most + 1),
+        ).fetchall()
+        return tuple(number for (number,) in rows) if len(rows) <= most else ()
+
     def absent(self, question: str) -> tuple[str, ...]:
         """The question's content words that occur nowhere in the document, folded, in question order."""
         asked = dict.fromkeys(content_words(clean(question)))

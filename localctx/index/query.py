@@ -6,14 +6,23 @@ column names in it are only words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import regex
 
 from localctx.index.terms import clean, content_words, words
 
-__all__ = ["Query", "Term", "exact_terms", "parse_query", "quoted_phrases", "quoted_phrases_at", "variants"]
+__all__ = [
+    "Query",
+    "Term",
+    "exact_phrases",
+    "exact_terms",
+    "parse_query",
+    "quoted_phrases",
+    "quoted_phrases_at",
+    "variants",
+]
 
 MAX_QUESTION_CHARACTERS = 20_000
 FOCUS_CHARACTERS = 400
@@ -37,6 +46,8 @@ _HAS_DIGIT = regex.compile(r"\p{Nd}")
 _HAS_LETTER = regex.compile(r"\p{L}")
 _CAMEL = regex.compile(r"\p{Ll}\p{Lu}")
 _INNER_MARK = regex.compile(r"[_./\\:@#]|(?<=\p{L})\+\+")
+_LONG_NUMBER = regex.compile(r"(?<![\p{Nd}.,])\p{Nd}{4,}(?![\p{Nd}.,]\p{Nd}|\p{Nd})")
+_NAME = regex.compile(r"(?<![\p{L}\p{N}])\p{Lu}[\p{L}'’-]+(?:[^\S\n]+\p{Lu}[\p{L}'’-]+)+")
 _GROUPED = regex.compile(r"\d{1,3}(?:[,.' \u00A0\u202F\u2009]\d{3})+")
 
 
@@ -87,6 +98,31 @@ def exact_terms(question: str) -> tuple[str, ...]:
         if mixed or _CAMEL.search(text) or (_INNER_MARK.search(text) and _HAS_LETTER.search(text)):
             found[text] = None
     return tuple(found)
+
+
+def exact_phrases(question: str) -> tuple[str, ...]:
+    """What is meant to the letter: identifiers, quotes, numbers of four digits or more, and names of several
+    capitalised words, where not most of the question is capitalised. Of a long question its asking part.
+    """
+    text = clean(question)
+    if len(text) > FOCUS_CHARACTERS:
+        text = _asking_part(text)
+    found = [*exact_terms(text), *quoted_phrases(text), *_GROUPED.findall(text), *_LONG_NUMBER.findall(text)]
+    return tuple(dict.fromkeys([*found, *_names(text)]))
+
+
+def _names(text: str) -> Iterator[str]:
+    """Names of several capitalised words, a sentence's first word left out; none where nearly all words
+    are capitalised.
+    """
+    spelt = regex.findall(r"\p{L}+", text)
+    if 4 * sum(word[0].isupper() for word in spelt) > 3 * len(spelt):
+        return
+    for match in _NAME.finditer(text):
+        before = text[: match.start()].rstrip()
+        name = match[0].split()[1 if not before or before[-1] in ".!?:" else 0 :]
+        if len(name) > 1 and len(content_words(" ".join(name))) == len(name):
+            yield " ".join(name)
 
 
 def parse_query(question: str) -> Query:

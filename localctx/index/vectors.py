@@ -117,6 +117,8 @@ class BlockVectors:
         [n_blocks], NaN where a block has no vector; None where the tokens of some that have one are not kept.
         """
         found = np.full(self.n_blocks, np.nan, np.float32)
+        if not all(part.n_tokens or place in self._tokens for place, part in enumerate(self._parts)):
+            return None  # before any is looked at
         for place, part in enumerate(self._parts):
             tokens = self._tokens_of(place)
             if tokens is None:

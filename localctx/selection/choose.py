@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import xxhash
 
 from localctx.values import Scores
@@ -33,7 +34,8 @@ class Chosen:
 class Selection:
     """The chosen blocks in document order, their cost, and why there are none when there are none.
 
-    duplicates: blocks left out because a chosen one has the same text, as (left out, kept).
+    duplicates: blocks left out because a chosen one has the same text, as (left out, kept), as far as blocks
+    were looked at before there were enough.
     """
 
     blocks: tuple[Chosen, ...]
@@ -70,7 +72,8 @@ def choose(
     `floor_share` of the best one; the block before or after a chosen one `neighbour_share`; a chosen block of
     fewer than `short_tokens` (a heading, a question) brings the one after it along. Blocks with equal
     `text_keys` enter once, as their best-scored, then first one. A block too large for what is left is passed
-    over for the next. Raises ValueError when the lengths differ.
+    over for the next. Sequences are asked only about blocks that may be chosen: they can make what they say
+    when it is asked for. Raises ValueError when the lengths differ.
     """
     values = scores.values
     if len(values) != len(n_tokens) or (text_keys is not None and len(text_keys) != len(values)):
@@ -78,12 +81,9 @@ def choose(
     best = max(values, default=0.0)
     if best <= 0:
         return Selection((), 0, "no evidence")
-    ranking = [i for i, value in enumerate(values) if value > 0]
-    ranking.sort(key=values.__getitem__, reverse=True)  # equals stay in order
-    costs = [n + header_tokens for n in n_tokens]
-    taken = _Taken(values, costs, text_keys, budget_tokens, max_blocks)
-    for index in ranking:
-        if values[index] < floor_share * best:
+    taken = _Taken(values, n_tokens, header_tokens, text_keys, budget_tokens, max_blocks)
+    for index in _ranking(values, floor_share * best):
+        if taken.is_full:
             break
         if taken.add(index, "score") and n_tokens[index] < short_tokens:
             taken.add(index + 1, "completes")
@@ -94,37 +94,53 @@ def choose(
     return Selection(in_order, taken.n_tokens, "chosen", tuple(sorted(taken.duplicates.items())))
 
 
+def _ranking(values: Sequence[float], least: float) -> list[int]:
+    """The blocks with evidence that score `least` or more, best first, equals in order."""
+    found = np.array(values)
+    numbers = np.flatnonzero((found > 0) & (found >= least))
+    ranking: list[int] = numbers[np.argsort(-found[numbers], kind="stable")].tolist()
+    return ranking
+
+
 class _Taken:
     """What was chosen so far and what it costs."""
 
     def __init__(
         self,
         values: Sequence[float],
-        costs: Sequence[int],
+        n_tokens: Sequence[int],
+        header_tokens: int,
         keys: Sequence[Hashable] | None,
         budget_tokens: int,
         max_blocks: int,
     ) -> None:
-        self._values, self._costs, self._keys = values, costs, keys
+        self._values, self._block_tokens, self._keys = values, n_tokens, keys
+        self._header_tokens = header_tokens
         self._budget_tokens, self._max_blocks = budget_tokens, max_blocks
         self._by_key: dict[Hashable, int] = {}
         self.blocks: dict[int, Chosen] = {}
         self.duplicates: dict[int, int] = {}
         self.n_tokens = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many as may be."""
+        return len(self.blocks) >= self._max_blocks
+
     def add(self, index: int, why: Why) -> bool:
         """Take the block unless it is taken, a duplicate, beyond the document or does not fit."""
-        if index >= len(self._costs) or index in self.blocks:
+        if index >= len(self._values) or index in self.blocks:
             return False
         key = self._keys[index] if self._keys is not None else index
         if key in self._by_key:
             self.duplicates[index] = self._by_key[key]
             return False
-        if len(self.blocks) >= self._max_blocks or self.n_tokens + self._costs[index] > self._budget_tokens:
+        n_tokens = self._block_tokens[index] + self._header_tokens
+        if self.is_full or self.n_tokens + n_tokens > self._budget_tokens:
             return False
         self._by_key[key] = index
         self.blocks[index] = Chosen(index, self._values[index], why)
-        self.n_tokens += self._costs[index]
+        self.n_tokens += n_tokens
         return True
 
     def add_neighbours(self, least: float) -> None:

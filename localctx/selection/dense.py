@@ -49,12 +49,12 @@ def dense_scores(similarities: NDArray[np.float32]) -> Scores:
     known = np.isfinite(similarities)
     if known.sum() < 2:
         values = np.where(known, np.maximum(np.nan_to_num(similarities), 0.0), 0.0)
-        return Scores("dense", tuple(map(float, values)))
+        return Scores("dense", tuple(values.tolist()))
     mean, spread = float(similarities[known].mean()), float(similarities[known].std())
     if spread < 1e-4:  # f16 rows of one text differ by rounding
         return Scores("dense", (0.0,) * len(similarities))
     values = np.where(known, np.maximum(np.nan_to_num(similarities) - mean, 0.0) / spread, 0.0)
-    return Scores("dense", tuple(map(float, values)))
+    return Scores("dense", tuple(values.tolist()))
 
 
 def hybrid(words: Scores, shares: Sequence[float], vectors: Scores) -> Scores:
@@ -65,14 +65,10 @@ def hybrid(words: Scores, shares: Sequence[float], vectors: Scores) -> Scores:
     decide. Ranks, and sums in proportion to each one's best, lose on one kind of question or the other.
     Raises ValueError for scores of different documents.
     """
-    best_words, best_vector = max(words.values, default=0.0), max(vectors.values, default=0.0)
-    values = []
-    for word, share, vector in zip(words.values, shares, vectors.values, strict=True):
-        rank = word / best_words if best_words > 0 else 0.0
-        lexical = share**SHARE_POWER * (1 - RANK_SHARE + RANK_SHARE * rank)
-        dense = vector / best_vector if best_vector > 0 else 0.0
-        values.append(LEXICAL_WEIGHT * lexical + (1 - LEXICAL_WEIGHT) * dense)
-    return Scores(f"{words.selector}+{vectors.selector}", tuple(values))
+    ranks, held, likeness = _arrays(words.values, shares, vectors.values)
+    lexical = _by_words(held, ranks)
+    values = LEXICAL_WEIGHT * lexical + (1 - LEXICAL_WEIGHT) * _of_best(likeness)
+    return Scores(f"{words.selector}+{vectors.selector}", tuple(values.tolist()))
 
 
 def with_max_sims(words: Scores, shares: Sequence[float], sims: NDArray[np.float32]) -> Scores:
@@ -83,22 +79,33 @@ def with_max_sims(words: Scores, shares: Sequence[float], sims: NDArray[np.float
     words tell nothing apart, and where one holds an identifier, a number or a rare word, it is meant.
     Raises ValueError for scores of different documents.
     """
-    ranked, tokens = sorted(shares, reverse=True), dense_scores(sims)
-    lead = ranked[0] - ranked[min(FEW, len(ranked) - 1)] if ranked else 0.0
+    ranks, held, tokens = _arrays(words.values, shares, dense_scores(sims).values)
+    ranked = np.sort(held)[::-1]
+    lead = float(ranked[0] - ranked[min(FEW, len(ranked) - 1)]) if len(ranked) else 0.0
     sure = min(1.0, LEAD_FACTOR * lead)
-    most, best_words, best = (
-        max(shares, default=0.0),
-        max(words.values, default=0.0),
-        max(tokens.values, default=0.0),
-    )
-    values = []
-    for word, share, token in zip(words.values, shares, tokens.values, strict=True):
-        rank = word / best_words if best_words > 0 else 0.0
-        held = (1 - sure) * share + sure * (share / most if most > 0 else 0.0)
-        lexical = held**SHARE_POWER * (1 - RANK_SHARE + RANK_SHARE * rank)
-        weight = LED_WEIGHT * sure
-        values.append(weight * lexical + (1 - weight) * (token / best if best > 0 else 0.0))
-    return Scores(f"{words.selector}+dense+maxsim", tuple(values))
+    lexical = _by_words((1 - sure) * held + sure * _of_best(held), ranks)
+    weight = LED_WEIGHT * sure
+    values = weight * lexical + (1 - weight) * _of_best(tokens)
+    return Scores(f"{words.selector}+dense+maxsim", tuple(values.tolist()))
+
+
+def _arrays(*opinions: Sequence[float]) -> list[NDArray[np.float64]]:
+    """The values as arrays. Raises ValueError unless they are of as many blocks."""
+    if len({len(values) for values in opinions}) > 1:
+        raise ValueError(f"opinions of {', '.join(str(len(values)) for values in opinions)} blocks")
+    return [np.array(values, np.float64) for values in opinions]
+
+
+def _by_words(held: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What words say of each block that holds so much of the question, in [0, 1]; ranks: BM25."""
+    found: NDArray[np.float64] = held**SHARE_POWER * (1 - RANK_SHARE + RANK_SHARE * _of_best(ranks))
+    return found
+
+
+def _of_best(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """In proportion to the best; zeros where there is no evidence."""
+    best = values.max(initial=0.0)
+    return values / best if best > 0 else np.zeros(len(values))
 
 
 def max_sim(question: NDArray[np.float32], block: NDArray[np.float32]) -> float:
@@ -127,23 +134,19 @@ def reranked(
     """
     if not second:
         return first
-    found = [0.0] * len(first.values)
-    floor = min(second.values())
-    for number, value in second.items():
-        found[number] = value - floor + 1e-6
-    looked_at = tuple(value if number in second else 0.0 for number, value in enumerate(first.values))
+    numbers, values = list(second), np.array(first.values)
+    judged = np.array([second[number] for number in numbers])
+    looked_at, found = np.zeros(len(values)), np.zeros(len(values))
+    looked_at[numbers] = values[numbers]
+    found[numbers] = judged - judged.min() + 1e-6
     both = fuse(
-        [Scores(first.selector, looked_at), Scores(name, tuple(found))],
+        [Scores(first.selector, tuple(looked_at.tolist())), Scores(name, tuple(found.tolist()))],
         [1 - weight, weight],
     )
-    least = min((both.values[number] for number in second), default=0.0)
-    best = max(first.values, default=0.0)
-    rest = (least * value / best if best else 0.0 for value in first.values)
-    values = tuple(
-        value if number in second else other
-        for number, (value, other) in enumerate(zip(both.values, rest, strict=True))
-    )
-    return Scores(both.selector, values)
+    fused = np.array(both.values)
+    rest = fused[numbers].min() * _of_best(values)
+    rest[numbers] = fused[numbers]
+    return Scores(both.selector, tuple(rest.tolist()))
 
 
 def always_in(scores: Scores, numbers: Sequence[int]) -> Scores:

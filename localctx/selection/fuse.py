@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from localctx.values import Scores
 
 __all__ = ["fuse"]
@@ -21,10 +23,10 @@ def fuse(opinions: Sequence[Scores], weights: Sequence[float] | None = None) -> 
     weights = [1.0] * len(opinions) if weights is None else weights
     if len(weights) != len(opinions) or min(weights) < 0 or sum(weights) <= 0:
         raise ValueError(f"weights {list(weights)} for {len(opinions)} selectors")
-    values = [0.0] * len(opinions[0].values)
+    values = np.zeros(len(opinions[0].values))
     for opinion, weight in zip(opinions, weights, strict=True):
-        best = max(opinion.values, default=0.0)
-        for index, value in enumerate(opinion.values):
-            if value > 0:
-                values[index] += value / best * weight / sum(weights)
-    return Scores("+".join(opinion.selector for opinion in opinions), tuple(values))
+        found = np.array(opinion.values)
+        best = found.max(initial=0.0)
+        if best > 0:
+            values += np.maximum(found, 0.0) / best * weight / sum(weights)
+    return Scores("+".join(opinion.selector for opinion in opinions), tuple(values.tolist()))

@@ -5,8 +5,10 @@ A stronger strategy adds a function here that returns a Filling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeVar, overload
 
 from localctx.errors import UsageError
 from localctx.index import Hits, LexicalIndex
@@ -25,6 +27,7 @@ N_RANKED = 16 * MAX_BLOCKS
 """Blocks whose text and header line are looked at before the choice."""
 HEADER_TOKENS = 48
 """Allowed for the header line of any other block."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +67,42 @@ def pointed_blocks(
     question: str,
     budget: int,
     cost: Callable[[int], int],
-    is_there: Callable[[int], bool] = lambda number: True,
+    is_there: Callable[[int], bool] | None = None,
     max_blocks: int = MAX_BLOCKS,
 ) -> Generator[Event, None, list[int]]:
     """Running numbers of the blocks that the question points at, one to max_blocks, and of a few that these
     refer to, in document order.
 
     hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
-    is_there(number): whether it may be chosen. Raises UsageError when not even one fits the budget (tokens).
+    is_there(number): whether it may be chosen; None: all may. Raises UsageError when not even one fits the
+    budget (tokens).
     """
+    may_choose = is_there or _anyone
     if run.blocks is not None:
-        return _given(run.blocks, budget, cost, is_there)
+        return _given(run.blocks, budget, cost, may_choose)
     traits = question_traits(question)
     if traits.needs_whole_document:
         yield run.warn(
             f"a {traits.kind} question needs the whole document, and only the best passages are read: "
-            "the answer may be incomplete"
+            "the answer may be incomplete; localctx extract reads every block"
         )
-    ranking = tuple(hit for hit in hits.ranking if is_there(hit[0]))
-    costs, keys = _costs_and_keys(run, [number for number, _ in ranking[:N_RANKED]], cost)
+    if is_there is not None:
+        hits = replace(hits, ranking=tuple(hit for hit in hits.ranking if is_there(hit[0])))
+    costs, keys = _costs_and_keys(run, {number for number, _ in hits.ranking[:N_RANKED]}, cost)
     selection = choose(
-        replace(hits, ranking=ranking).scores(), costs, budget_tokens=budget, max_blocks=max_blocks,
+        hits.scores(), costs, budget_tokens=budget, max_blocks=max_blocks,
         text_keys=keys, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
-    chosen = [number for number in selection.indices if is_there(number)]
+    chosen = list(filter(may_choose, selection.indices))
     if chosen:
         left = budget - selection.n_tokens
-        chosen = pull_referenced(run, chosen, dict(ranking), question, Room(left, cost, is_there))
+        chosen = pull_referenced(run, chosen, dict(hits.ranking), question, Room(left, cost, may_choose))
         yield from run.unheard()
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
-        first = filter(is_there, range(min(MAX_BLOCKS, run.n_blocks)))
+        first = filter(may_choose, range(min(MAX_BLOCKS, run.n_blocks)))
         chosen = _first_fitting(first, budget, cost)[:max_blocks]
     return _some(chosen)
 
@@ -109,14 +115,47 @@ def _given(
 
 
 def _costs_and_keys(
-    run: Run, looked_at: Sequence[int], cost: Callable[[int], int]
-) -> tuple[list[int], list[Hashable]]:
-    """What each block takes in the context, and what tells equal ones; exact for those that are looked at."""
-    costs = [n + HEADER_TOKENS for reading in run.readings for n in reading.block_tokens]
-    keys: list[Hashable] = list(range(run.n_blocks))
-    for number in looked_at:
-        costs[number], keys[number] = cost(number), text_key(run.passage(number).text)
-    return costs, keys
+    run: Run, looked_at: Collection[int], cost: Callable[[int], int]
+) -> tuple[Sequence[int], Sequence[Hashable]]:
+    """What each block takes in the context, and what tells equal ones; exact for those that may be looked at,
+    and found when they are.
+    """
+
+    def cost_of(number: int) -> int:
+        if number in looked_at:
+            return cost(number)
+        _, first, end = run.tokens_of(number)
+        return end - first + HEADER_TOKENS
+
+    def key_of(number: int) -> Hashable:
+        return text_key(run.passage(number).text) if number in looked_at else (number,)
+
+    return _OnDemand(run.n_blocks, cost_of), _OnDemand(run.n_blocks, key_of)
+
+
+class _OnDemand(Sequence[T]):
+    """n values, each made when it is first asked for."""
+
+    def __init__(self, n: int, of: Callable[[int], T]) -> None:
+        self._n, self._of = n, cache(of)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice):
+            return [self._of(number) for number in range(*index.indices(self._n))]
+        return self._of(range(self._n)[index])
+
+
+def _anyone(_: int) -> bool:
+    return True
 
 
 def _some(chosen: list[int]) -> list[int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
+import numpy as np
+
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex
@@ -24,8 +26,10 @@ from localctx.selection.dense import (
     with_max_sims,
 )
 from localctx.selection.fuse import fuse
+from localctx.selection.leads import led
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import Event
+from localctx.session.leads import leads_of
 from localctx.session.run import Run
 from localctx.session.vectors import RunVectors, embedded_text, missing_first
 from localctx.values import Scores
@@ -79,12 +83,13 @@ def ranked_blocks(
             scores = _reranked(vectors, scores, question, shares)
     if vectors is not None and "maxsim" in wanted:
         run.likeness = partial(vectors.likeness, question)
+    if "lexical" in wanted:
+        scores = led(scores, leads_of(run, index, question))
     if run.reranker is not None:
         scores = _judged(run, run.reranker, scores, question)
-    if vectors is not None and "mmr" in wanted:
-        scores = _varied(vectors, scores)
     if vectors is not None:
-        scores = Scores(scores.selector, tuple(value**SHARPNESS for value in scores.values))
+        scores = _varied(vectors, scores) if "mmr" in wanted else scores
+        scores = Scores(scores.selector, tuple((np.array(scores.values) ** SHARPNESS).tolist()))
     scores = always_in(scores, _edges(run, wanted))
     run.selection = {
         "selectors": scores.selector.split("+"),
@@ -93,7 +98,7 @@ def ranked_blocks(
         "passages_with_vectors": int(vectors.is_there.sum()) if vectors is not None else 0,
     }
     ranking = _best(scores, len(scores.values))
-    return Hits(len(scores.values), tuple((n, scores.values[n]) for n in ranking))
+    return Hits(len(scores.values), tuple((number, scores.values[number]) for number in ranking))
 
 
 def _scores(
@@ -177,5 +182,7 @@ def _edges(run: Run, wanted: Sequence[str]) -> list[int]:
 
 def _best(scores: Scores, n: int) -> list[int]:
     """The blocks with evidence, best first, the earlier one of equals."""
-    with_evidence = [number for number, value in enumerate(scores.values) if value > 0]
-    return sorted(with_evidence, key=scores.values.__getitem__, reverse=True)[:n]
+    values = np.array(scores.values)
+    numbers = np.flatnonzero(values > 0)
+    best: list[int] = numbers[np.argsort(-values[numbers], kind="stable")][:n].tolist()
+    return best

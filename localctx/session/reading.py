@@ -259,7 +259,14 @@ class Reading:
             pages_total=len(document.pages),
             pages_without_text=document.pages_without_text,
             replaced_characters=document.replaced_characters,
+            pages_by_ocr=tuple(document.confidences),
+            ocr_confidence=mean_confidence(document.confidences),
         )
+
+
+def mean_confidence(confidences: Mapping[int, float]) -> float | None:
+    """The mean over pages, None without any."""
+    return round(sum(confidences.values()) / len(confidences), 4) if confidences else None
 
 
 def _numbered(values: Sequence[T]) -> tuple[list[T], array[int]]:

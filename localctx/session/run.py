@@ -10,6 +10,7 @@ from localctx.document import Document
 from localctx.document.cache import NOT_KEPT
 from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
+from localctx.index.vectors import BlockVectors
 from localctx.session.answer import Timings
 from localctx.session.carried import Carried
 from localctx.session.decoding import Decoded
@@ -32,7 +33,8 @@ class Run:
     where the caller knows better than any selector · embedder: or why there is none, in words; None: nobody
     asked for one · reranker: judges the best passages again · selection: how passages were chosen, for the
     answer · schema: what the answer has to fulfil · dialogue: what was said before · likeness: how like the
-    question spans of a passage's text are, where its tokens have vectors.
+    question spans of a passage's text are, where its tokens have vectors · vectors: of each document, by
+    embedder, found once for all questions on a reading.
     """
 
     readings: list[Reading]
@@ -54,6 +56,7 @@ class Run:
     schema: AnswerSchema | None = None
     dialogue: Dialogue | None = None
     likeness: Callable[[Passage, Sequence[tuple[int, int]]], Sequence[float]] | None = None
+    vectors: dict[tuple[str, str], list[BlockVectors]] = field(default_factory=dict)
     _unheard: list[str] = field(default_factory=list)
 
     @property

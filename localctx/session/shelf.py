@@ -64,7 +64,8 @@ class Shelf:
     @staticmethod
     def stays(reading: Reading) -> bool:
         """Whether the document lies in a file that stays: what came through a pipe does not."""
-        return os.path.isfile(reading.document.source)  # noqa: PTH113  # any name
+        path = reading.document.path
+        return path is not None and os.path.isfile(path)  # noqa: PTH113  # any name
 
     def restore(self, reading: Reading) -> tuple[bool, LexicalIndex | None]:
         """Whether the reading is now as after its read(); and the index of its words, if one was kept."""

@@ -5,7 +5,7 @@ Says which way it took and why; the estimate is tokens by measured speed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -48,9 +48,14 @@ class Supply:
     rate: float | None = None
     is_complete: bool = True
 
-    def may_choose(self, number: int) -> bool:
-        """Whether the block with this running number can be had: not all where only a part is indexed."""
-        return self.way != "part" or not self._missing_runs(*self.cache.run.tokens_of(number))
+    @property
+    def may_choose(self) -> Callable[[int], bool] | None:
+        """Says whether the block with a running number can be had, where only a part is indexed; None: all
+        can.
+        """
+        if self.way != "part":
+            return None
+        return lambda number: not self._missing_runs(*self.cache.run.tokens_of(number))
 
     def provide(self, passages: Sequence[Passage]) -> Generator[Event, None, None]:
         """Have the passages' runs at hand and being read, unless is_complete says otherwise."""

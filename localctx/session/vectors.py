@@ -45,19 +45,22 @@ class RunVectors:
     run: Run
     file: EmbedderFile
     embedder: Embedder
-    shelf: Shelf
+    _of: list[BlockVectors]
     n_new: int = 0
-    _of: list[BlockVectors] = field(default_factory=list)
     _questions: dict[str, Embedded] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run, file: EmbedderFile) -> RunVectors:
         """As they were kept. Raises ModelError for an embedder that cannot be loaded."""
-        found = cls(run, file, file.open(), Shelf.of(run))
-        for reading in run.readings:
-            place = found._place_of(reading)
-            found._of.append(BlockVectors.load(reading.n_blocks, found.embedder.n_dim, place))
-        return found
+        embedder = file.open()
+        key = (embedder.fingerprint, file.passage_prefix)
+        if key not in run.vectors:
+            shelf = Shelf.of(run)
+            run.vectors[key] = [
+                BlockVectors.load(reading.n_blocks, embedder.n_dim, _place_of(reading, shelf, key))
+                for reading in run.readings
+            ]
+        return cls(run, file, embedder, run.vectors[key])
 
     @property
     def is_there(self) -> NDArray[np.bool_]:
@@ -162,23 +165,14 @@ class RunVectors:
             number -= reading.n_blocks
         raise IndexError(number)
 
-    # --- kept -------------------------------------------------------------------------------------------
 
-    def _key(self, reading: Reading) -> str:
-        facts = (
-            VECTORS_VERSION,
-            self.shelf.key(reading),
-            self.embedder.fingerprint,
-            self.file.passage_prefix,
-        )
-        return blake2b(repr(facts).encode(), digest_size=16).hexdigest()
-
-    def _place_of(self, reading: Reading) -> Place | None:
-        """Where a document's vectors are kept; None where nothing is."""
-        files = self.shelf.files
-        if files is None or not self.shelf.stays(reading):
-            return None
-        return Place(files, reading.document.content_hash, self._key(reading))
+def _place_of(reading: Reading, shelf: Shelf, embedder: tuple[str, str]) -> Place | None:
+    """Where a document's vectors are kept; None where nothing is."""
+    if shelf.files is None or not shelf.stays(reading):
+        return None
+    facts = (VECTORS_VERSION, shelf.key(reading), *embedder)
+    key = blake2b(repr(facts).encode(), digest_size=16).hexdigest()
+    return Place(shelf.files, reading.document.content_hash, key)
 
 
 def missing_first(pointed: Iterator[int], n_blocks: int, most: int) -> list[int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from blocks.text_cases import GPT2_WORDS, WordRules
 
-from localctx.eval.boundaries import measure, render, topics_of
+from localctx.eval.boundaries import main, measure, render, topics_of
 
 TOKENIZE = WordRules(GPT2_WORDS, word_part=50)
 NOUNS = ["ship captain", "oven baker", "violin soloist", "glacier climber", "verdict witness", "cider farmer"]
@@ -47,3 +49,14 @@ def test_topics_are_drawn_by_their_seed_and_never_twice_in_a_row() -> None:
     topics = topics_of(text, 1, 40)
     assert topics == topics_of(text, 1, 40) != topics_of(text, 2, 40)
     assert all(a.split()[0] != b.split()[0] for a, b in pairwise(topics))
+
+
+def test_topics_of_a_file_stand_between_lines_of_a_percent_sign(
+    tmp_path: Path, tiny_model_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sprueche"
+    path.write_text("\n%\n".join(["100 % der Kapitäne segeln.\n\nAlle.", *TOPICS]) + "\n%\n", "utf-8")
+    main([str(path), "--language", "de", "--tokens", "64", "--model", str(tiny_model_path), "--json"])
+    fixed, adaptive = json.loads(capsys.readouterr().out)
+    assert fixed["n_blocks"] > len(TOPICS)
+    assert adaptive["cut"] > 0
