@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from localctx.document.pages import page_name
+
 from .terminal import shown
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def citation_lines(answer: Answer, *, for_terminal: bool = False) -> list[str]:
     said = _squeezed(answer.text)
     lines = []
     for number, citation in enumerate(answer.citations, 1):
-        page = citation.page_label or citation.page
+        page = page_name(citation.page, citation.page_label)
         where = citation.source
         if page:
             where += f" p. {page}"

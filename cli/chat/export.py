@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from localctx.document.pages import page_name
+
 from ..output_file import check_writable, write_whole
 from .chat import Chat
 
@@ -36,7 +38,7 @@ def markdown_of(chat: Chat) -> Iterator[str]:
         if citations:
             yield ""
         for number, citation in enumerate(citations, 1):
-            page = citation["page_label"] or citation["page"]
+            page = page_name(citation["page"], citation["page_label"])
             where = citation["source"] + (f" p. {page}" if page else "")
             yield f"{number}. {where}: “{' '.join(citation['quote'].split())}”"
 

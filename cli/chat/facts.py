@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from localctx.document.pages import page_name
+
 from .chat import Chat, counted
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def coverage_lines(answer: Answer) -> Iterator[str]:
 
 def passage_lines(documents: Sequence[Document], citation: Citation) -> Iterator[str]:
     """A cited passage between what stands before and after it; the quote alone where that is closed."""
-    page = citation.page_label or citation.page
+    page = page_name(citation.page, citation.page_label)
     yield (
         f"{citation.source}"
         + (f" p. {page}" if page else "")

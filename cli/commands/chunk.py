@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from localctx.document.pages import page_name
 from localctx.errors import UsageError
 
 from ..options import QuietOptions, ReadOptions, with_options
@@ -113,7 +114,10 @@ def _facts(block: Block) -> dict[str, Any]:
 
 def _print_json(document: Document, blocks: Iterable[Block]) -> None:
     """One object, put together in a temporary file: a failure half-way leaves none, not half of one."""
-    head = {"schema": "localctx.chunk/1", "source": document.source, "format": document.format}
+    head = {
+        **{"schema": "localctx.chunk/1", "source": document.source, "format": document.format},
+        "warnings": list(document.warnings),
+    }
     with tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8") as spool:
         spool.write(json_text(head)[:-1] + ', "blocks": [')
         n_tokens = 0
@@ -127,7 +131,7 @@ def _print_json(document: Document, blocks: Iterable[Block]) -> None:
 
 
 def _line(block: Block) -> str:
-    page = f" p. {block.page_label or block.page}" if block.page is not None else ""
+    page = f" p. {page_name(block.page, block.page_label)}" if block.page is not None else ""
     path = f"  {' › '.join(block.heading_path)}" if block.heading_path else ""
     span = f"{block.start:>10}-{block.end:<10}"
     return f"{block.index:>6} {span}{page} {block.n_tokens:>5} tokens  {block.cut:<10}{path}"

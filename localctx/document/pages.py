@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-__all__ = ["PageRanges", "page_list", "page_ranges"]
+__all__ = ["PageRanges", "page_list", "page_name", "page_ranges"]
 
 PageRanges: TypeAlias = list[list[int]]
 MAX_SHOWN = 10
@@ -30,3 +30,12 @@ def page_list(numbers: Sequence[int]) -> str:
     more = len(groups) - MAX_SHOWN
     shown = ", ".join(groups[:MAX_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
     return f"page{'s' * (len(numbers) > 1)} {shown}"
+
+
+def page_name(number: int | None, label: str | None) -> str:
+    """A page for people who look for it: "12", or "12 (page 14 of the file)" where what is printed on it is
+    not its number, which --pages takes; "" without pages.
+    """
+    if number is None:
+        return label or ""
+    return str(number) if label in (None, str(number)) else f"{label} (page {number} of the file)"

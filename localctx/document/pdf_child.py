@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeAlias
 from localctx.document.pdf_clean import clean_text, fold_title
 from localctx.document.pdf_engines import PdfminerReader, PdfReader, PypdfReader, Reading
 from localctx.document.pdf_headings import HeadingSizes, locate_titles, sample_sizes
+from localctx.document.pdf_lines import usual_widths
 from localctx.document.pdf_margins import learned_margins, sampled_pages
 from localctx.document.pdf_page import NOTHING, Composed, compose
 from localctx.document.pdf_pdfium import PdfiumReader, PdfiumRefusal
@@ -195,6 +196,9 @@ class Pages:
         self.sizes = (
             HeadingSizes(()) if outline else sample_sizes(seen.lines for seen in self.sampled.values())
         )
+        if isinstance(self.reader, PdfiumReader):
+            every = (line for seen in self.sampled.values() for line in seen.lines)
+            self.reader.usual_widths = usual_widths(every)
         placed = {i: (seen.lines, seen.box) for i, seen in self.sampled.items()}
         self.margins = learned_margins(placed, [title for _, title, _ in outline])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import pypdfium2.raw as c
 from localctx.document.pdf_layout import PlacedLine, Word
 from localctx.document.pdf_objects import Box, Drawn, address
 
-__all__ = ["Hidden", "LineReader"]
+__all__ = ["Hidden", "LineReader", "box_fields", "usual_widths"]
 
 LINE = re.compile("[^\r\n\ufffe\x02]+[\ufffe\x02]?|[\ufffe\x02]")
 """A line without its end; pdfium's marks of a cut word end a line, and belong to it."""
@@ -29,6 +29,13 @@ CHARACTER_WIDTH = 0.24
 TINY = 2.0
 """Text lower than this, in points, is not there to be read; on small pages, a 400th of their height."""
 
+LEAST_CHARACTERS, LEAST_LINES = 25, 20
+"""Of lines from which is learned how wide text usually is."""
+SLACK = 1.1
+FAR = 130.0
+"""Points within which a table's rows stand."""
+LONG_PIECE = 40
+"""Characters of a piece beside one other that is prose."""
 OUTSIDE = "outside the page"
 
 char_box = c.FPDFText_GetLooseCharBox
@@ -58,17 +65,35 @@ class Measured(NamedTuple):
 class LineReader:
     """Reads the lines of one page; `hidden` has what was put aside once they are read."""
 
-    def __init__(self, text_page: object, drawn: Drawn, page_box: Box) -> None:
+    def __init__(
+        self, text_page: object, drawn: Drawn, page_box: Box, usual_widths: Mapping[float, float]
+    ) -> None:
         self.text_page = text_page
         self.hidden: list[Hidden] = []
         self._reasons = drawn.hidden
+        self._has_grid = len(drawn.upright) > 1 and len(drawn.level) > 1
+        self._has_rules = len(drawn.level) > 1
+        self._usual_widths = usual_widths
         self._page_box = page_box
         self._tiny = min(TINY, (page_box.top - page_box.bottom) / 400)
         self._box = c.FS_RECTF()
         self._one_to_one = True
 
-    def lines(self) -> Iterator[PlacedLine]:
-        """The lines in pdfium's order, with their boxes."""
+    def lines(self) -> list[PlacedLine]:
+        """The lines in pdfium's order, with their boxes. Words are placed where a table may be: on pages with
+        a grid, with wide gaps in lines, or with lines beside one another; else a line is one word.
+        """
+        starts = list(self._starts())
+        if not (self._has_grid or self._reasons):
+            sketch = [self._sketched(line, start) for line, start in starts]
+            if None not in sketch and not may_hold_table(
+                lines := [line for line in sketch if line], has_rules=self._has_rules
+            ):
+                return lines
+        return [placed for line, start in starts if (placed := self._whole(line, start)) is not None]
+
+    def _starts(self) -> Iterator[tuple[str, int]]:
+        """Every line that is not blank, and its place in the page's text."""
         n_characters = c.FPDFText_CountChars(self.text_page)
         if n_characters <= 0:
             return
@@ -80,13 +105,49 @@ class LineReader:
         self._one_to_one = n_units == n_characters == len(text)
         shift = 0  # code points beyond the basic plane take two units of pdfium's text
         for found in LINE.finditer(text):
-            line = found[0]
-            words = list(self._measured(line, found.start() + shift))
+            if not found[0].isspace():
+                yield found[0], found.start() + shift
             if not self._one_to_one:
-                shift += astral(line)
-            seen = self._seen(words)
-            if seen:
-                yield self._placed(line if len(seen) == len(words) else " ".join(w.text for w in seen), seen)
+                shift += astral(found[0])
+
+    def _whole(self, line: str, start: int) -> PlacedLine | None:
+        """A line with every word in its place, without those that nobody sees."""
+        words = list(self._measured(line, start))
+        seen = self._seen(words)
+        if not seen:
+            return None
+        return self._placed(line if len(seen) == len(words) else " ".join(w.text for w in seen), seen)
+
+    def _sketched(self, line: str, start: int) -> PlacedLine | None:
+        """A line as one word where it is no wider than usual; None where it may be hidden."""
+        words = WORD.findall(line)
+        first = start + line.index(words[0])
+        last = start + len(line.rstrip()) - 1
+        if not self._one_to_one:
+            return self._whole(line, start)
+        box, text_page, page = self._box, self.text_page, self._page_box
+        char_box(text_page, first, box)
+        left, top, _, bottom = box_fields(box)
+        char_box(text_page, last, box)
+        _, _, right, last_bottom = box_fields(box)
+        height = top - bottom
+        if (
+            height < self._tiny
+            or left < page.left
+            or left >= page.right
+            or top > page.top
+            or bottom < page.bottom
+        ):
+            return None
+        usual = self._usual_widths.get(size_key(height), 0.0)
+        if abs(last_bottom - bottom) > height or right - left > usual * (last + 1 - first):
+            return self._whole(line, start)
+        if len(words[0]) > 1:
+            char_box(text_page, first + len(words[0]) - 1, box)
+            word_width = box_fields(box)[2] - left
+        else:
+            word_width = (right - left) / (last + 1 - first)
+        return PlacedLine(line, left, right, bottom, top, word_width, (Word(line.strip(), left, right),))
 
     def _measured(self, line: str, start: int) -> Iterator[Measured]:
         """The words of a line whose first character has that index in pdfium's text."""
@@ -164,6 +225,61 @@ class LineReader:
         char_box(self.text_page, word.last, self._box)
         left, top, right, bottom = box_fields(self._box)
         return left, top, right, bottom
+
+
+def may_hold_table(lines: Sequence[PlacedLine], *, has_rules: bool) -> bool:
+    """Whether rows of several pieces stand near one another: three, or two where level lines are drawn.
+
+    Bullets and numbers beside a text do not count, nor, without lines, terms beside what they mean.
+    """
+    rows: dict[int, list[str]] = {}
+    for line in lines:
+        rows.setdefault(round(line.bottom), []).extend(pieces(line) if len(line.words) > 1 else [line.text])
+    found = sorted(bottom for bottom, row in rows.items() if len(row) > 1 and is_row(row, has_rules))
+    least = 2 if has_rules else 3
+    return any(b - a <= FAR for a, b in zip(found, found[least - 1 :], strict=False))
+
+
+def is_row(texts: Sequence[str], has_rules: bool) -> bool:
+    """Whether the pieces of a row may be the cells of a table."""
+    if len(texts) == 2:
+        return len(texts[0]) > 3 and (has_rules or max(map(len, texts)) <= LONG_PIECE)
+    return True
+
+
+def pieces(line: PlacedLine) -> list[str]:
+    """The words of a line, cut at wide gaps."""
+    least = WIDE_GAP * line.height
+    found = [[line.words[0].text]]
+    for word, after in pairwise(line.words):
+        if after.left - word.right > least:
+            found.append([])
+        found[-1].append(after.text)
+    return [" ".join(words) for words in found]
+
+
+def gaps(line: PlacedLine) -> int:
+    """How many wide gaps a line has."""
+    least = WIDE_GAP * line.height
+    return sum(after.left - word.right > least for word, after in pairwise(line.words))
+
+
+def size_key(height: float) -> float:
+    """A height to half a point."""
+    return round(height * 2) / 2
+
+
+def usual_widths(lines: Iterable[PlacedLine]) -> dict[float, float]:
+    """By height of the text, the most that a character usually takes in lines without gaps."""
+    widths: dict[float, list[float]] = {}
+    for line in lines:
+        if len(line.text) >= LEAST_CHARACTERS and len(line.words) > 1 and not gaps(line):
+            widths.setdefault(size_key(line.height), []).append((line.right - line.left) / len(line.text))
+    return {
+        height: SLACK * sorted(values)[int(0.9 * (len(values) - 1))]
+        for height, values in widths.items()
+        if len(values) >= LEAST_LINES
+    }
 
 
 def astral(text: str) -> int:

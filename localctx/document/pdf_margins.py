@@ -117,8 +117,8 @@ def without_number(line: PlacedLine, number: str | None) -> PlacedLine | None:
     """The line without the page's number; None where nothing else is in it."""
     if number is None:
         return line
-    words = tuple(word for word in line.words if number_word(word.text) != number)
-    return line._replace(text=" ".join(word.text for word in words), words=words) if words else None
+    words = [word for word in line.text.split() if number_word(word) != number]
+    return line._replace(text=" ".join(words), words=()) if words else None
 
 
 def sampled_pages(n_pages: int) -> list[int]:
@@ -182,7 +182,7 @@ def edge_rows(lines: Sequence[PlacedLine], box: Box) -> Iterator[EdgeRow]:
     largest = LARGER * median(lines[i].height for i in order)
     for row in [*rows[:n_rows], *rows[len(rows) - n_rows :]]:
         row.sort(key=lambda i: lines[i].left)
-        words = tuple(word.text for i in row for word in lines[i].words)
+        words = tuple(word for i in row for word in lines[i].text.split())
         bottom = lines[row[0]].bottom
         at = box.top - bottom if bottom > middle else box.bottom - bottom
         is_small = lines[row[0]].height <= largest and sum(map(len, words)) <= LONGEST

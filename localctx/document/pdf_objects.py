@@ -26,6 +26,10 @@ SAME_COLOUR = 12
 """Most difference of a channel (0-255) at which text cannot be told from what is behind it."""
 SEEN_ALPHA = 13
 WHITE = (255, 255, 255)
+SMALL_SIZE = 2.5
+"""Size of a font, in its own units, from which on text cannot be tiny unless it is scaled down."""
+TINY = 1.5
+"""Height of letters, in points, that nobody reads."""
 OCR_SHARE = 0.5
 """Pictures that cover this share of a page make it a scan; invisible text over it is what was recognised."""
 
@@ -91,6 +95,7 @@ class Scanner:
         """Look at every object."""
         mode_of = c.FPDFTextObj_GetTextRenderMode
         fill_of = c.FPDFPageObj_GetFillColor
+        size_of, size = c.FPDFTextObj_GetFontSize, ctypes.c_float()
         red, green, blue, alpha = self.channels
         for item in objects:
             self.n_left -= 1
@@ -101,6 +106,8 @@ class Scanner:
                 self.other(item, depth)
                 continue
             self.drawn.n_text += 1
+            if size_of(item, size) and size.value < SMALL_SIZE and depth == 0 and self.is_tiny(item):
+                self.drawn.hidden[address(item)] = "too small to read"
             if mode in INVISIBLE_MODES:
                 self.invisible.append(item)
             elif mode != c.FPDF_TEXTRENDERMODE_STROKE and fill_of(item, red, green, blue, alpha):
@@ -119,6 +126,11 @@ class Scanner:
             self.path(item)
         elif depth == 0 and kind == c.FPDF_PAGEOBJ_IMAGE:
             self.drawn.pictures.append(self.box(item))
+
+    def is_tiny(self, item: object) -> bool:
+        """Whether a text is drawn too low to be read."""
+        box = self.box(item)
+        return 0 < box.top - box.bottom < TINY
 
     def box(self, item: object) -> Box:
         """The bounds of an object."""

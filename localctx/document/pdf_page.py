@@ -89,6 +89,8 @@ def find_tables(lines: Sequence[PlacedLine], reading: Reading) -> list[Table]:
 
 def open_parts(lines: Sequence[PlacedLine], taken: set[int]) -> list[Part]:
     """The parts of all lines that are not taken; none where no two lines have several."""
+    if not any(len(line.words) > 1 for line in lines):
+        return []
     parts: list[Part] = []
     n_cut = 0
     bottoms: set[int] = set()

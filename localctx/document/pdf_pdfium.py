@@ -58,6 +58,7 @@ class PdfiumReader:
         if len(self.document) == 0:
             raise PdfiumRefusal(c.FPDF_ERR_FORMAT)
         self.rectangle = c.FS_RECTF()
+        self.usual_widths: dict[float, float] = {}
 
     @property
     def n_pages(self) -> int:
@@ -94,7 +95,7 @@ class PdfiumReader:
                 raise PdfiumRefusal(c.FPDF_ERR_PAGE)
             box = self.page_box(page)
             drawn = drawn_on(page, n_drawn, box)
-            reader = LineReader(text_page, drawn, box)
+            reader = LineReader(text_page, drawn, box, self.usual_widths)
             lines = tuple(reader.lines())
         finally:
             if text_page:

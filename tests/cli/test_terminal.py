@@ -116,8 +116,11 @@ def test_a_quote_is_shown_unless_the_point_is_the_quote() -> None:
     summary = answer(
         "summarize", "## A\n- The code is 7734. (p. x) [1]\n- Short. [2]", "The code\nis 7734.", "Long."
     )
-    assert citation_lines(summary) == ["[1] a.pdf p. x", "[2] a.pdf p. x “Long.”"]
-    assert citation_lines(answer("ask", "Yes.", "Yes.")) == ["[1] a.pdf p. x “Yes.”"]
+    assert citation_lines(summary) == [
+        "[1] a.pdf p. x (page 12 of the file)",
+        "[2] a.pdf p. x (page 12 of the file) “Long.”",
+    ]
+    assert citation_lines(answer("ask", "Yes.", "Yes.")) == ["[1] a.pdf p. x (page 12 of the file) “Yes.”"]
 
 
 def test_an_answer_that_is_partial_as_a_whole_says_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +147,7 @@ def test_the_footer_says_what_was_read(capsys: pytest.CaptureFixture[str]) -> No
         shown.event(Text("Yes."))
         shown.event(Finished(answer("ask", "Yes.", "Yes, it is.")))
     out, err = capsys.readouterr()
-    assert out == "Yes.\n\n[1] a.pdf p. x “Yes, it is.”\n"
+    assert out == "Yes.\n\n[1] a.pdf p. x (page 12 of the file) “Yes, it is.”\n"
     assert err == (
         "— exact: 30 pages, 1,100 of 1,200 tokens read, 1,000 attended, 100 not read; support: supported\n"
         "  pages without text: 3, 7\n"
@@ -224,4 +227,4 @@ def test_statements_without_support_are_named_under_the_answer() -> None:
         "[?] supported in part only: “It rained.”",
     ]
     alone = replace(marked, statements=(Statement(0, 20, "partial"),))
-    assert citation_lines(alone) == ["[1] a.pdf p. x “Anna Feld.”"]
+    assert citation_lines(alone) == ["[1] a.pdf p. x (page 12 of the file) “Anna Feld.”"]
