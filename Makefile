@@ -85,11 +85,13 @@ $(BIN)/python: | check
 
 # llama.cpp comes first: pip would otherwise build it from source with its own cache and flags.
 $(AS_WHEEL): $(SOURCES) | $(BIN)/python
+	@echo "building the C++ core and installing localctx into $(PREFIX): a minute or two, without a word"
 	$(PIP) install --quiet "$(CURDIR)"
 	@rm -f $(PREFIX)/.localctx-*
 	@touch $@
 
 $(EDITABLE): pyproject.toml $(wildcard native/CMakeLists.txt native/*/*.cpp native/*/*.h) | $(BIN)/python
+	@echo "building the C++ core and installing what development needs into $(PREFIX): some minutes, without a word"
 	$(PIP) install --quiet --editable "$(CURDIR)[test,dev]"
 	@test -x "$(CMAKE)" || $(PIP) install --quiet cmake
 	@rm -f $(PREFIX)/.localctx-*

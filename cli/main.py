@@ -17,9 +17,11 @@ from .commands import (
     bench,
     chat,
     chunk,
+    compare,
     doctor,
+    extract,
     index,
-    later,
+    log,
     models,
     plan,
     read,
@@ -78,7 +80,7 @@ def _top(
 
 
 GROUPS = (
-    read, chat, batch, index, chunk, truncate, plan, serve, later,
+    read, extract, compare, chat, batch, index, chunk, truncate, plan, serve, log,
     models, store, verify, doctor, bench, evaluate,
 )  # fmt: skip
 for group in GROUPS:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from localctx.engine.gguf import GGUFHeader
     from localctx.engine.model_facts import KVShape
 
-__all__ = ["model_facts"]
+__all__ = ["model_facts", "shown_facts"]
 
 
 def model_facts(spec: str) -> dict[str, Any]:
@@ -39,6 +39,54 @@ def model_facts(spec: str) -> dict[str, Any]:
     if manifest is not None:
         facts |= {"name": manifest.name, "manifest": _plain(asdict(manifest))}
     return facts
+
+
+def shown_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Of a model's facts what a person decides by, each on one line."""
+    manifest = facts.get("manifest", {})
+    shown = {"name": facts["name"], "title": manifest.get("title"), "license": manifest.get("license")}
+    shown["languages"] = manifest.get("languages")
+    if "file" in facts:
+        shown |= _shown_file(facts["file"])
+    else:
+        shown["context"] = f"{manifest['n_ctx']:,} tokens trained" if manifest.get("n_ctx") else None
+        shown["block store"] = _served(manifest.get("kv", {}).get("store"), manifest.get("kv", {}).get("why"))
+    shown["advised memory"] = f"{manifest['memory_gib']:g} GiB" if manifest.get("memory_gib") else None
+    shown["settings"] = [f"{name} {value}" for name, value in manifest.get("settings", {}).items()]
+    return {**shown, "note": manifest.get("note"), "more": "--json"}
+
+
+def _shown_file(file: dict[str, Any]) -> dict[str, Any]:
+    from localctx.byte_sizes import format_bytes
+
+    rope, template = file["rope"], file["template"]
+    parts = [f"{rope['type']}, base {rope['freq_base']:,.0f}, scaling {rope['scaling']}", *rope["factors"]]
+    if rope["original_ctx"]:
+        parts.append(f"{rope['original_ctx']:,} tokens before scaling")
+    thinking = [f"thinking {' … '.join(template['thinking'])}"] if template["thinking"] else []
+    origin = "of the file" if template["source"] == "file" else "none in the file"
+    return {
+        "file": file["path"],
+        "size": f"{format_bytes(file['size_bytes'])}, {file['description']}",
+        "architecture": f"{file['architecture']}, {file['n_layer']} layers, {file['n_head']} heads",
+        "context": f"{file['n_ctx_train']:,} tokens trained",
+        "rope": ", ".join(parts),
+        "template": ", ".join([origin, f"system turn {template['system_role']}", *thinking]),
+        "template notices": template["notices"],
+        "KV bytes a token": _sizes(file["kv_bytes_per_token_by_type"]),
+        "stored bytes a token": _sizes(file["stored_bytes_per_token_by_codec"]),
+        "block store": _served(file["store"]["serves"], file["store"]["why"]),
+    }
+
+
+def _sizes(sizes: dict[str, int]) -> list[str]:
+    return [f"{name} {n_bytes:,}" for name, n_bytes in sizes.items()]
+
+
+def _served(serves: bool | None, why: str | None) -> str | None:
+    if serves is None:
+        return None
+    return f"{'yes' if serves else 'no'} ({why})" if why else "yes" if serves else "no"
 
 
 def _file_facts(header: GGUFHeader) -> dict[str, Any]:

@@ -26,6 +26,7 @@ __all__ = [
     "ConfigOptions",
     "Files",
     "JsonOptions",
+    "LoggedOptions",
     "ModelOptions",
     "OutputOptions",
     "Pages",
@@ -66,6 +67,9 @@ PasswordFile: TypeAlias = Annotated[
 Encoding: TypeAlias = Annotated[
     Text, _option("--encoding", metavar="NAME", help="Text encoding, when detection is wrong.")
 ]
+Ocr: TypeAlias = Annotated[
+    Text, _option("--ocr", metavar="auto|off", help="Whether scans and images are read (default: auto).")
+]
 Offline: TypeAlias = Annotated[bool, _option("--offline", help="Never use the network.")]
 Config: TypeAlias = Annotated[
     Text, _option("--config", metavar="FILE", help="Settings file instead of localctx.toml.")
@@ -104,6 +108,7 @@ class ReadOptions(ModelOptions):
     store: Store = None
     password_file: PasswordFile = None
     encoding: Encoding = None
+    ocr: Ocr = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +198,24 @@ class ParallelOptions(RunOptions):
         int | None,
         _option("--parallel", "-np", metavar="N", help="Answers written side by side (default 4)."),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedOptions(ParallelOptions):
+    """Options of a command whose answers are written to the log of past questions."""
+
+    fresh: Annotated[
+        bool, _option("--fresh", help="Answer anew what was asked before; the log keeps the new answer.")
+    ] = False
+    no_history: Annotated[
+        bool, _option("--no-history", help="Neither answer from the log of past questions nor write to it.")
+    ] = False
+
+    def flags(self) -> dict[str, object]:
+        """The given options as settings."""
+        given = super().flags()
+        is_without = given.pop("no_history")
+        return {**given, "history": False if is_without else None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from localctx.errors import UsageError
 
 from .terminal import write_as_is
 
-__all__ = ["check_not_input", "check_writable", "write_whole"]
+__all__ = ["check_not_input", "check_writable", "write_pieces", "write_whole"]
 
 
 def check_writable(path: Path, inputs: Sequence[str] = ()) -> None:
@@ -49,23 +49,30 @@ def write_whole(path: Path, text: str) -> None:
 
     Raises UsageError when the place cannot be written.
     """
+    write_pieces(path, (text,))
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """The same from pieces, which need not be in memory together."""
     if _is_standard_output(path):
-        write_as_is(text)
+        for piece in pieces:
+            write_as_is(piece)
         return
     with _write_errors(path):
         if _is_special(path):
-            path.write_text(text, "utf-8")
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(pieces)
         else:
-            _replace(path.resolve(), text)
+            _replace(path.resolve(), pieces)
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, pieces: Iterable[str]) -> None:
     """Give a finished temporary file of the same folder the target's name and permissions."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".localctx-")
     part = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines(pieces)
         part.chmod(_mode_for(target))
         part.replace(target)
     except BaseException:

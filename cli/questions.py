@@ -13,7 +13,7 @@ from localctx.session.events import Failed, Finished, Overview, Text
 from localctx.session.side_by_side import SideBySide
 from localctx.session.strategy import choose_ask
 
-from .running import Job, Ready, prepared, tell_shortcomings, with_warnings
+from .running import Job, Ready, history_of, prepared, tell_shortcomings, with_warnings
 from .terminal import note, print_json, write_as_is
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def answer_all(job: Job, questions: Sequence[str]) -> None:
                 ready.model, ready.settings, ready.reporter.progress, embedder=embedder, reranker=reranker
             )
             with asking:
-                _run(asking, ready, shown)
+                _run(asking, job, ready, shown)
         if job.output.json:
             print_json(shown.to_json())
     outcomes = shown.outcomes.values()
@@ -93,15 +93,30 @@ def answer_all(job: Job, questions: Sequence[str]) -> None:
     )
 
 
-def _run(asking: SideBySide, ready: Ready, shown: _Shown) -> None:
-    for question in shown.questions:
+def _run(asking: SideBySide, job: Job, ready: Ready, shown: _Shown) -> None:
+    """Answer what the log does not know, and show all."""
+    logs = {}
+    numbers = []
+    for number, question in enumerate(shown.questions):
+        history, asked = history_of(
+            job, (question,), ready.opened.documents, ready.model, ready.settings, is_batched=True
+        )
+        key, found = history.find(asked)
+        if found is not None:
+            shown.add(number, with_warnings(found, ready.opened))
+            continue
+        logs[number] = (history, asked, key)
+        numbers.append(number)
         asking.submit(ready.opened.documents, question)
-    for number, event in asking:
+    for ticket, event in asking:
+        number = numbers[ticket]
         if isinstance(event, Finished):
+            history, asked, key = logs[number]
+            history.add(asked, key, event.answer)
             shown.add(number, with_warnings(event.answer, ready.opened))
         elif isinstance(event, Failed):
             shown.add(number, event.error)
-        elif isinstance(event, Overview) and number == 0:
+        elif isinstance(event, Overview) and ticket == 0:
             ready.reporter.event(event)
 
 

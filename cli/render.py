@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from localctx.byte_sizes import format_bytes
 from localctx.session.events import (
     Event,
     Finished,
@@ -22,21 +21,18 @@ from localctx.session.events import (
     Text,
 )
 
+from .answer_lines import footer_lines, overview_lines
 from .citations import citation_lines
-from .terminal import note, print_json, print_line, shown, write, write_as_is
+from .terminal import note, print_json, shown, write, write_as_is
 
 if TYPE_CHECKING:
     from rich.progress import Progress as ProgressBars
     from rich.progress import TaskID
 
-    from localctx.doctor import Finding
-    from localctx.registry import ListedModel
     from localctx.session.answer import Answer
-    from localctx.values import ModelInfo
 
-__all__ = ["Painter", "Reporter", "device_line", "print_facts", "print_finding", "print_model"]
+__all__ = ["Painter", "Reporter"]
 
-OUTLINE_LINES = 12
 LONG_TOKENS = 100_000
 
 
@@ -134,14 +130,14 @@ class Reporter:
     def preview(self, overview: Overview, plan: str) -> None:
         """Show what a document is, and what will probably be done, before it is read whole."""
         if not self._quiet:
-            for line in [*_overview(overview), plan]:
+            for line in [*overview_lines(overview), plan]:
                 self._note(line)
         self._previewed.add(overview.source)
 
     def _lines(self, event: Event) -> list[str]:
         """What is said of an event that is not the answer."""
         if isinstance(event, Overview):
-            return [] if event.source in self._previewed else _overview(event)
+            return [] if event.source in self._previewed else overview_lines(event)
         if isinstance(event, Planned):
             parts = f" in {event.n_parts} parts" if event.n_parts > 1 else ""
             lines = [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
@@ -214,98 +210,5 @@ class Reporter:
         if lines and self._shows_answer:
             write_as_is("\n" + "\n".join(lines) + "\n")
         if not self._quiet:
-            for line in _footer(answer, self._verbose):
+            for line in footer_lines(answer, self._verbose):
                 note(line)
-
-
-def _overview(event: Overview) -> list[str]:
-    facts = [event.format]
-    if event.n_pages:
-        facts.append(f"{event.n_pages:,} pages")
-    facts.append(f"about {event.n_tokens_estimate:,} tokens")
-    if event.language:
-        facts.append(f"language {event.language}")
-    lines = [f"{event.source}: {', '.join(facts)}"]
-    highest = min((section.level for section in event.outline), default=0)
-    top = [section for section in event.outline if section.level == highest]
-    lines += [f"  {section.title}" for section in top[:OUTLINE_LINES]]
-    if len(top) > OUTLINE_LINES:
-        lines.append(f"  … and {len(top) - OUTLINE_LINES:,} more sections")
-    return lines
-
-
-def _footer(answer: Answer, verbose: bool) -> list[str]:
-    """Coverage in one line, and with -v the counts and times."""
-    coverage = answer.coverage
-    pages = f"{coverage.pages_total:,} pages, " if coverage.pages_total else ""
-    line = (
-        f"— {answer.strategy}: {pages}{coverage.tokens_read:,} of {coverage.tokens_total:,} tokens read, "
-        f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read"
-    )
-    if answer.command == "ask":
-        line += f"; support: {answer.support}"
-    lines = [line]
-    if coverage.pulled_in_by_reference:
-        names = (f"{one.reference} ({one.tokens:,} tokens)" for one in coverage.pulled_in_by_reference)
-        lines.append(f"  pulled in by reference: {', '.join(names)}")
-    if coverage.pages_without_text:
-        lines.append(f"  pages without text: {', '.join(map(str, coverage.pages_without_text))}")
-    if coverage.replaced_characters:
-        lines.append(f"  characters replaced: {coverage.replaced_characters:,}")
-    if verbose:
-        rope, tokens, times = answer.model.rope, answer.tokens, answer.timings
-        lines.append(
-            f"  model {answer.model.name}: n_ctx {answer.n_ctx:,} of {answer.model.n_ctx_train:,} trained; "
-            f"rope {rope.type}, scaling {rope.scaling}, base {rope.freq_base:g}, scale {rope.freq_scale:g}"
-        )
-        if answer.model.devices:
-            lines.append(device_line(answer.model))
-        if answer.requested:
-            asked = (f"{name.replace('_', '-')} {value}" for name, value in answer.requested.items())
-            lines.append(f"  asked for: {', '.join(asked)}")
-        lines.append(
-            f"  tokens: {tokens.evaluated:,} evaluated, {tokens.restored:,} restored, "
-            f"{tokens.generated:,} generated; first token {times.ttft_ms / 1000:.1f} s, "
-            f"{times.decode_tokens_per_s:.1f} tokens/s"
-        )
-    return lines
-
-
-def device_line(model: ModelInfo) -> str:
-    """What lies on which device."""
-    shares = (
-        f"{share.name} {share.layers} layers, weights {format_bytes(share.weights_bytes)},"
-        f" KV {format_bytes(share.kv_bytes)}"
-        for share in model.devices
-    )
-    return f"  devices: {'; '.join(shares)}"
-
-
-def print_finding(finding: Finding) -> None:
-    """One line of `doctor`, and the suggestion under it."""
-    print_line(f"{finding.status:<5}{finding.name}: {finding.detail}")
-    if finding.suggestion:
-        print_line(f"     → {finding.suggestion}")
-
-
-def print_model(row: ListedModel) -> None:
-    """One line of `models ls`."""
-    about = row.manifest.title if row.manifest else "not known to localctx"
-    where = "not installed"
-    if row.path:
-        where = f"{format_bytes(row.size_bytes or 0)}, {row.where}: {row.path}"
-    lines = [f"{row.name:<22} {about}", f"{'':<22} {where}"]
-    if row.problem:
-        lines.append(f"{'':<22} cannot be used: {row.problem}")
-    print_line("\n".join(lines))
-
-
-def print_facts(facts: dict[str, Any], indent: int = 0) -> None:
-    """Nested facts as indented `name: value` lines."""
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            print_line(f"{'  ' * indent}{name}:")
-            print_facts(value, indent + 1)
-        elif value not in (None, "", [], ()):
-            text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-            print_line(f"{'  ' * indent}{name}: {text}")

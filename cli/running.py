@@ -31,9 +31,20 @@ from .terminal import note, silent, write_as_is
 if TYPE_CHECKING:
     from localctx.document import Document
     from localctx.session.answer import Answer
+    from localctx.session.asked_before import Asked, History
     from localctx.values import Model
 
-__all__ = ["Job", "Ready", "check", "prepared", "run_verb", "tell_shortcomings", "with_warnings"]
+__all__ = [
+    "Job",
+    "Ready",
+    "check",
+    "history_of",
+    "prepared",
+    "run_logged",
+    "run_verb",
+    "tell_shortcomings",
+    "with_warnings",
+]
 
 Verb: TypeAlias = "Callable[[list[Document], Model, Settings, Listener], Iterator[Event]]"
 Chooser: TypeAlias = Callable[[str, int, int], Choice]
@@ -44,7 +55,7 @@ Chooser: TypeAlias = Callable[[str, int, int], Choice]
 class Job:
     """What a command was told. `out` is the output file; None or - is standard output."""
 
-    command: Literal["ask", "summarize", "index"]
+    command: Literal["ask", "summarize", "extract", "index"]
     files: Sequence[str]
     run: RunOptions
     output: OutputOptions
@@ -120,6 +131,38 @@ def run_verb(job: Job, verb: Verb, choose: Chooser) -> None:
         raise typer.Exit(unwritten.exit_code)
 
 
+def run_logged(job: Job, wording: tuple[str, ...], verb: Verb, choose: Chooser) -> None:
+    """Run the verb as run_verb() does, or answer from the log what was asked before."""
+    from localctx.session.asked_before import logged
+
+    def answer(
+        documents: list[Document], model: Model, settings: Settings, listen: Listener
+    ) -> Iterator[Event]:
+        history, asked = history_of(job, wording, documents, model, settings)
+        return logged(history, asked, lambda: verb(documents, model, settings, listen))
+
+    run_verb(job, answer, choose)
+
+
+def history_of(
+    job: Job,
+    wording: tuple[str, ...],
+    documents: Sequence[Document],
+    model: Model,
+    settings: Settings,
+    *,
+    is_batched: bool = False,
+) -> tuple[History, Asked]:
+    """The log of past questions, and what this one depends on."""
+    from localctx.registry.selectors import chooser_files
+    from localctx.session.asked_before import Asked, History
+
+    warn = silent if job.output.quiet else (lambda text: note(f"warning: {text}"))
+    choosers = chooser_files(settings) if job.command == "ask" else ()
+    asked = Asked(job.command, wording, tuple(documents), model.info, settings, choosers, is_batched)
+    return History(settings, warn), asked
+
+
 def _written(job: Job, path: Path, answer: Answer) -> tuple[Answer, LocalctxError | None]:
     """Write the answer to its file. Where that fails after all, it is printed, or the JSON says so: the work
     is not lost; the error is given back.
@@ -142,7 +185,7 @@ def check(job: Job) -> None:
     page_range(job.pages)
     settings = settings_for(job.run.flags(), job.run.config)
     check_strategy(settings.strategy, job.command)
-    if job.command == "ask":
+    if job.command in ("ask", "extract"):
         answer_schema(settings)
     else:
         check_free_text(settings, job.command)

@@ -13,10 +13,22 @@ from localctx.errors import LocalctxError
 from localctx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from localctx.api import LoadedModel, OpenDocument, load_model, open  # noqa: A004  (the public name is `localctx.open`)
+    from localctx.api import LoadedModel, OpenDocument, compare, load_model
+    from localctx.api import open as open  # noqa: A004  (the public name is `localctx.open`)
     from localctx.session.answer import Answer
+    from localctx.session.compared import Compared
 
-__all__ = ["Answer", "LoadedModel", "LocalctxError", "OpenDocument", "__version__", "load_model", "open"]
+__all__ = [
+    "Answer",
+    "Compared",
+    "LoadedModel",
+    "LocalctxError",
+    "OpenDocument",
+    "__version__",
+    "compare",
+    "load_model",
+    "open",
+]
 
 __version__ = "0.1.0"
 
@@ -24,8 +36,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "Answer": "session.answer",
+        "Compared": "session.compared",
         "LoadedModel": "api",
         "OpenDocument": "api",
+        "compare": "api",
         "load_model": "api",
         "open": "api",
     },

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 from localctx.errors import LocalctxError, UsageError
-from localctx.from_settings import choose_model, open_document_for, open_model_for
+from localctx.from_settings import choose_model, open_document_for, open_model_for, settings_for
 from localctx.settings import Settings
 
 if TYPE_CHECKING:
+    from localctx.alignment import Thresholds
     from localctx.document import Document
     from localctx.engine.embedder import EmbedderFile
     from localctx.engine.reranker import RerankerFile
     from localctx.session.answer import Answer
+    from localctx.session.compared import Compared
     from localctx.session.conversation import Conversation, Turn
     from localctx.session.events import Event
+    from localctx.session.extract import Told
+    from localctx.session.extraction import Extraction, FoundRecord
     from localctx.session.indexed import Indexed
     from localctx.session.one_context import Held
     from localctx.session.side_by_side import SideBySide
@@ -30,6 +36,7 @@ __all__ = [
     "LoadedModel",
     "OpenDocument",
     "closing_events",
+    "compare",
     "load_model",
     "open",
 ]
@@ -64,6 +71,7 @@ class OpenDocument(_Closed):
         self._streams: weakref.WeakSet[Generator[object, None, None]] = weakref.WeakSet()
         self._held: Held | None = None
         self._resources = ExitStack()
+        self.extraction: Extraction | None = None
         self._found: tuple[EmbedderFile | str | None, RerankerFile | None] | None = None
 
     @property
@@ -153,9 +161,32 @@ class OpenDocument(_Closed):
             self.model, self.settings, held=self._shared(), embedder=embedder, reranker=reranker
         )
 
-    def index(self) -> Indexed:
+    def extract(self, schema: Mapping[str, object] | str | Path | None = None) -> Iterator[FoundRecord]:
+        """Every record that fulfils the JSON schema, each when it is known with its places (docs/extract.md);
+        `extraction` says afterwards what was read. schema: an object, or its file; default: the settings'.
+        """
+        from localctx.session.extract import extract
+
+        self._end_streams()
+        given = json.dumps(schema) if isinstance(schema, Mapping) else str(schema or "")
+        settings = self.settings if not given else replace(self.settings, schema=given)
+        records = self._records(extract(self.documents, self.model, settings))
+        self._streams.add(records)
+        return records
+
+    def _records(self, events: Iterator[Told]) -> Generator[FoundRecord, None, None]:
+        from localctx.session.extraction import Extraction, FoundRecord
+
+        with closing_events(events):
+            for event in events:
+                if isinstance(event, FoundRecord):
+                    yield event
+                elif isinstance(event, Extraction):
+                    self.extraction = event
+
+    def index(self, *, summaries: bool = False) -> Indexed:
         """Embed the passages where there is an embedder, and prefill the documents into the store; what was
-        done. Raises UsageError without a store.
+        done. summaries: of each section too, for summarize(). Raises UsageError without a store.
         """
         from localctx.session.indexed import Indexed
         from localctx.session.indexing import index_documents
@@ -166,7 +197,9 @@ class OpenDocument(_Closed):
             held.context.close()  # indexing opens its own
         kept = held.kept if held is not None else None
         embedder, _ = self._selectors()
-        steps = index_documents(self.documents, self.model, self.settings, kept=kept, embedder=embedder)
+        steps = index_documents(
+            self.documents, self.model, self.settings, kept=kept, embedder=embedder, summaries=summaries
+        )
         with closing_events(steps) as events:
             return next(event for event in events if isinstance(event, Indexed))
 
@@ -271,6 +304,32 @@ def open(*paths: str | Path, model: str | None = None, **settings: object) -> Op
     except BaseException:
         loaded.close()
         raise
+
+
+def compare(
+    a: str | Path,
+    b: str | Path,
+    *,
+    thresholds: Thresholds | None = None,
+    explain: bool = False,
+    model: str | None = None,
+    **settings: object,
+) -> Compared:
+    """Two documents clause by clause. explain: the model says each difference in a sentence; without it no
+    model is needed. Raises InputError for a document that cannot be used, UsageError for a setting, and what
+    models raise.
+    """
+    from localctx.session.comparing import compare_documents
+    from localctx.session.explaining import explain as explain_differences
+
+    if not explain:
+        run_settings = settings_for({"model": model, **settings})
+        one, other = _documents((a, b), run_settings)
+        with one, other:
+            return compare_documents(one, other, thresholds)
+    with open(a, b, model=model, **settings) as both:
+        compared = compare_documents(both.documents[0], both.documents[1], thresholds)
+        return explain_differences(compared, both.documents, both.model, both.settings)
 
 
 def _documents(paths: Sequence[str | Path], settings: Settings) -> list[Document]:

@@ -12,7 +12,7 @@ from localctx.settings import Settings, load_settings
 from localctx.small_text import read_small_text, reason_of
 
 if TYPE_CHECKING:
-    from localctx.document import Document
+    from localctx.document import Document, Named
     from localctx.document.events import Preview
     from localctx.engine.thinking import ThinkingTags
     from localctx.registry import Manifest
@@ -143,14 +143,14 @@ def _thinking(manifest: Manifest) -> ThinkingTags | None:
 
 
 def open_document_for(
-    source: str,
+    source: str | Named,
     settings: Settings,
     pages: tuple[int, int] | None = None,
     on_progress: Progress | None = None,
     on_preview: Callable[[Preview], None] | None = None,
 ) -> Document:
     """The document at `source` (a path, or - for standard input) under the run's settings."""
-    from localctx.document import open_document
+    from localctx.document import Limits, open_document
 
     return open_document(
         source,
@@ -160,6 +160,7 @@ def open_document_for(
         cache_dir=settings.store_root,
         on_progress=on_progress,
         on_preview=on_preview,
+        limits=Limits(ocr=settings.ocr == "auto"),
     )
 
 

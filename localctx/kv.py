@@ -164,6 +164,11 @@ class KVContext(Context, Protocol):
         """The rotation of this context's keys."""
 
     @property
+    def n_rebased(self) -> int:
+        """How often the last stream() brought prefix and window together again."""
+        ...
+
+    @property
     def restore_times(self) -> RestoreTimes:
         """Of the last place()."""
 

@@ -84,6 +84,9 @@ class Settings:
     store_limit: str | None = None
     password_file: str | None = None
     encoding: str | None = None
+    ocr: str = "auto"
+    history: bool = True
+    fresh: bool = False
     force: bool = False
     offline: bool = False
     latency: float = 1.0
@@ -183,6 +186,8 @@ def _check_ranges(settings: Settings) -> None:
             f"gpu_layers = {settings.gpu_layers!r} is not understood", 'a number, "auto" or "all"'
         )
     _ = settings.tensor_shares
+    if settings.ocr not in ("auto", "off"):
+        raise UsageError(f"ocr = {settings.ocr!r} is not understood", '"auto" or "off"')
     if settings.flash_attn not in ("auto", "on", "off"):
         raise UsageError(f"flash_attn = {settings.flash_attn!r} is not understood", '"auto", "on" or "off"')
     if settings.cache.streams and settings.strategy not in ("auto", "stream"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from pathlib import Path
 
-__all__ = ["MAX_BYTES", "read_small_text", "reason_of", "refuse_constant"]
+__all__ = ["MAX_BYTES", "finite_number", "read_small_text", "reason_of", "refuse_constant"]
 
 MAX_BYTES = 1 << 20
 
@@ -23,6 +24,13 @@ def read_small_text(path: Path) -> str:
 def refuse_constant(name: str) -> None:
     """For json's parse_constant: NaN and Infinity are no JSON. Raises ValueError."""
     raise ValueError(f"{name} is no number of JSON")
+
+
+def finite_number(digits: str) -> float:
+    """For json's parse_float. Raises ValueError for a number that would become infinite."""
+    if math.isinf(value := float(digits)):
+        raise ValueError(f"{digits[:40]} is too large a number")
+    return value
 
 
 def reason_of(error: OSError | ValueError) -> str:

@@ -36,9 +36,10 @@ __all__ = [
 ]
 
 BlockKind: TypeAlias = Literal["fixed", "adaptive"]
-CutReason: TypeAlias = Literal["section", "paragraph", "sentence", "whitespace", "limit", "end"]
+CutReason: TypeAlias = Literal["section", "paragraph", "row", "sentence", "whitespace", "limit", "end"]
 FinishReason: TypeAlias = Literal["stop", "length", "cancelled"]
-Strategy: TypeAlias = Literal["exact", "stream", "retrieve", "map-reduce", "condense"]
+Strategy: TypeAlias = Literal["exact", "stream", "retrieve", "map-reduce", "condense", "count"]
+"""How documents were read; `count`: every record by its parser, without the model."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) in the unit the caller names."""
 

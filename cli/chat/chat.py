@@ -15,7 +15,8 @@ from localctx.errors import InputError, LocalctxError, UsageError
 from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.session.conversation import Conversation
 from localctx.session.events import Event, Finished, Notice, Overview, Planned
-from localctx.session.saved_conversations import SavedConversation, SavedConversations, folder_of
+from localctx.session.private_database import folder_of
+from localctx.session.saved_conversations import SavedConversation, SavedConversations
 from localctx.session.strategy import check_strategy
 from localctx.settings import Settings
 

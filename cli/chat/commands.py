@@ -15,7 +15,7 @@ from .chat import Chat, counted
 from .export import export
 from .facts import coverage_lines, passage_lines, stats_lines
 
-__all__ = ["COMMANDS", "SETTABLE", "Command", "Edit", "Quit", "obey"]
+__all__ = ["COMMANDS", "SETTABLE", "Command", "Edit", "Quit", "is_question", "obey"]
 
 SETTABLE = ("ctx", "strategy", "temp", "top_p", "top_k", "min_p", "seed", "max_tokens", "latency", "kv")
 """Settings that change for the next question; others are part of how the model was opened."""
@@ -38,12 +38,17 @@ class Command:
     run: Callable[[Chat, str], None]
 
 
+def is_question(line: str) -> bool:
+    """Whether a line is no command; // begins a question with /."""
+    return not line.startswith("/") or line.startswith("//")
+
+
 def obey(chat: Chat, line: str) -> bool:
     """Do what the line says: a command, or a question; False after /quit. // begins a question with /.
 
     Raises UsageError for an unknown command, and what commands and questions raise.
     """
-    if not line.startswith("/") or line.startswith("//"):
+    if is_question(line):
         chat.ask(line.removeprefix("/") if line.startswith("//") else line)
         return True
     name, _, rest = line[1:].partition(" ")

@@ -11,9 +11,9 @@ import typer
 from localctx.document.encodings import decode_small
 from localctx.errors import LocalctxError, PartlyDone, UsageError
 
-from ..terminal import note
+from ..terminal import note, write_as_is
 from .chat import Chat
-from .commands import Edit, obey
+from .commands import Edit, is_question, obey
 
 __all__ = ["lines_of", "standard_input", "talk"]
 
@@ -27,7 +27,10 @@ def talk(chat: Chat, stream: BinaryIO) -> None:
     be.
     """
     n_done, errors = 0, list[LocalctxError]()
+    echoes = not (chat.wanted.output.json or chat.wanted.output.quiet)
     for line in lines_of(stream):
+        if echoes and is_question(line):  # as an exported conversation has it
+            write_as_is(f"{chr(10) * bool(n_done)}## {line.removeprefix('/')}\n\n")
         try:
             if not _obeyed(chat, line):
                 break

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localctx.errors import LocalctxError
-from localctx.session.saved_conversations import folder_of
+from localctx.session.private_database import folder_of
 
 from ..terminal import note, print_line
 from .chat import Chat

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, cast
 
@@ -123,13 +123,32 @@ def _run(call: _Call) -> None:
             reporter.line(f"{call.out}: a line that was cut short is taken off")
         try:
             for event in run_batch(tasks, results, settings, how):
-                tally.row(event) if isinstance(event, RowWritten) else tally.begin(event)
+                if isinstance(event, RowWritten):
+                    tally.row(event)
+                    continue
+                tally.begin(event)
+                if event.plan.groups and call.engine == "local":
+                    _tell_of_the_store(settings, reporter)
         except (KeyboardInterrupt, Interrupted):
             done = tally.n_answered + tally.n_failed
             raise Interrupted(
                 f"interrupted: {done:,} of {tally.n_total:,} jobs are done", "the same command goes on"
             ) from None
     tally.finish(call)
+
+
+def _tell_of_the_store(settings: Settings, reporter: Reporter) -> None:
+    """Say once that nothing can be kept; the answers' own lines do not."""
+    from localctx.store import KVStore, StoreUnusable
+
+    if settings.store_root is None:
+        return
+    try:
+        with KVStore.open(settings.store_root) as store:
+            store.check_writable()
+    except StoreUnusable as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        reporter.line(f"warning: {error.message}{hint}; what is computed now is not kept")
 
 
 def _tasks(call: _Call, settings: Settings, reporter: Reporter) -> list[Task]:
@@ -207,7 +226,7 @@ class _Tally:
     n_before: int = 0
     n_answered: int = 0
     n_failed: int = 0
-    n_told: int = field(default=0)
+    n_told: int = 0
 
     def begin(self, started: Started) -> None:
         """Say what is there, and what is to be done."""

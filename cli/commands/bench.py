@@ -12,6 +12,7 @@ from localctx.errors import UsageError
 from ..options import JsonOptions, QuietOptions, RunOptions, with_options
 from .bench_kv import add_kv_benchmarks
 from .bench_load import add_load
+from .bench_summary import add_summary
 from .later import add_later
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-LATER = ("summary", "compare")
+LATER = ("compare",)
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +32,7 @@ def register(app: typer.Typer) -> None:
     group.command("faithfulness")(with_options(faithfulness))
     add_kv_benchmarks(group)
     add_load(group)
+    add_summary(group)
     for name in LATER:
         add_later(group, name, f"localctx bench {name}")
     app.add_typer(group, name="bench")

@@ -89,7 +89,7 @@ def _print_blocks(
             target_tokens=target_tokens,
             pages=document.pages,
             sections=document.sections,
-            policy=BlockPolicy(kind, document.language),
+            policy=BlockPolicy(kind, document.language, is_table=document.format == "csv"),
         )
         if as_json:
             _print_json(document, blocks)

@@ -21,7 +21,7 @@ def doctor(model: ModelOptions, output: JsonOptions) -> None:
     from localctx.doctor import examine
     from localctx.from_settings import settings_for
 
-    from ..render import print_finding
+    from ..tables import print_finding
     from ..terminal import print_json
 
     settings = settings_for(model.flags(), model.config)

@@ -13,6 +13,7 @@ import typer
 from localctx.errors import UsageError
 
 from ..options import QuietOptions, RunOptions, with_options
+from .eval_compare import add_compare
 from .eval_honesty import add_honesty
 from .eval_rope import add_rope
 from .later import add_later
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("niah")(with_options(niah))
     add_honesty(group)
+    add_compare(group)
     add_rope(group)
     for name in LATER:
         add_later(group, name, f"localctx eval {name}")

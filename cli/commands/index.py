@@ -20,6 +20,9 @@ __all__ = ["register"]
 Background = Annotated[
     bool, typer.Option("--background", help="Go on without the terminal; localctx store ls shows how far.")
 ]
+Summaries = Annotated[
+    bool, typer.Option("--summaries", help="Summarise each section on the way, for summarize.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +35,7 @@ def index(
     run: RunOptions,
     output: OutputOptions,
     background: Background = False,
+    summaries: Summaries = False,
     pages: Pages = None,
 ) -> None:
     """Prefill documents into the store, so that questions restore what they need."""
@@ -40,12 +44,12 @@ def index(
     job = Job("index", files, run, output, pages)
     check(job)
     if background:
-        _detach(job)
+        _detach(job, summaries=summaries)
     else:
-        _index(job)
+        _index(job, summaries=summaries)
 
 
-def _index(job: Job) -> None:
+def _index(job: Job, *, summaries: bool) -> None:
     """Prefill, and say what was done."""
     from localctx.api import closing_events
     from localctx.registry.selectors import opened_embedder
@@ -55,11 +59,11 @@ def _index(job: Job) -> None:
 
     from ..gating import check_once
     from ..running import prepared, tell_shortcomings
-    from ..terminal import note, print_json, silent
+    from ..terminal import print_json
 
     done: Indexed | None = None
     with prepared(job, lambda requested, n_tokens, limit: Choice("stream", "into the store")) as ready:
-        check_once(ready.model, ready.settings, silent if job.output.quiet else note)
+        check_once(ready.model, ready.settings, ready.reporter.line, ready.reporter.progress)
         with (
             opened_embedder(ready.settings) as embedder,
             closing_events(
@@ -69,6 +73,7 @@ def _index(job: Job) -> None:
                     ready.settings,
                     ready.reporter.progress,
                     embedder=embedder,
+                    summaries=summaries,
                 )
             ) as events,
         ):
@@ -89,7 +94,7 @@ def _print(done: Indexed, *, verbose: bool) -> None:
     """A line a document, and with -v what lies on which device."""
     from localctx.byte_sizes import format_bytes
 
-    from ..render import device_line
+    from ..answer_lines import device_line
     from ..terminal import print_line
 
     for row in done.documents:
@@ -103,7 +108,7 @@ def _print(done: Indexed, *, verbose: bool) -> None:
         print_line(device_line(done.model))
 
 
-def _detach(job: Job) -> None:
+def _detach(job: Job, *, summaries: bool) -> None:
     """Start the same command as a process of its own."""
     from localctx.from_settings import choose_model
 
@@ -117,7 +122,8 @@ def _detach(job: Job) -> None:
     if root is None:
         raise UsageError("--background with --store off keeps nothing", "leave one of them out")
     pages = ["--pages", job.pages] if job.pages else []
-    words = ["index", *as_words(job.run), *as_words(job.output), *pages, "--", *job.files]
+    more = ["--summaries"] if summaries else []
+    words = ["index", *as_words(job.run), *as_words(job.output), *more, *pages, "--", *job.files]
     pid, log = start(words, root / "jobs")
     if job.output.json:
         print_json({"schema": "localctx.job/1", "pid": pid, "log": str(log)})

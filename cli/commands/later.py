@@ -8,19 +8,7 @@ import typer
 
 from localctx.errors import NotYetAvailable
 
-__all__ = ["LATER_COMMANDS", "add_later", "register"]
-
-LATER_COMMANDS = {
-    "compare": "Two documents clause by clause (later version).",
-    "extract": "Every record that matches a schema (later version).",
-    "log": "Past questions and answers (later version).",
-}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    for name, text in LATER_COMMANDS.items():
-        add_later(app, name, f"localctx {name}", text)
+__all__ = ["add_later"]
 
 
 def add_later(app: typer.Typer, name: str, words: str, text: str = "Later version.") -> None:

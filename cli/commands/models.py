@@ -52,7 +52,7 @@ def ls(options: ListOptions) -> None:
     from localctx.registry import list_models
     from localctx.registry.places import expand
 
-    from ..render import print_model
+    from ..tables import print_model
     from ..terminal import print_json
 
     settings = settings_for({"model": options.model}, options.config)
@@ -67,16 +67,16 @@ def ls(options: ListOptions) -> None:
 
 
 def show(output: JsonOptions, name: Name) -> None:
-    """Say what is known of one model: manifest, and the file's own facts when it is here."""
-    from ..model_facts import model_facts
-    from ..render import print_facts
+    """Say what is known of one model; with --json everything that its manifest and its file say."""
+    from ..model_facts import model_facts, shown_facts
+    from ..tables import print_facts
     from ..terminal import print_json
 
     facts = model_facts(name)
     if output.json:
         print_json({"schema": "localctx.model/1", **facts})
     else:
-        print_facts(facts)
+        print_facts(shown_facts(facts))
 
 
 def path(output: JsonOptions, name: Name) -> None:

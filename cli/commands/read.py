@@ -12,7 +12,7 @@ import typer
 from localctx.errors import UsageError
 from localctx.small_text import MAX_BYTES, read_small_text, reason_of
 
-from ..options import Files, OutputOptions, Pages, ParallelOptions, with_options
+from ..options import Files, LoggedOptions, OutputOptions, Pages, with_options
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def summarize(
     files: Files,
-    run: ParallelOptions,
+    run: LoggedOptions,
     output: OutputOptions,
     length: Annotated[
         str,
@@ -52,11 +52,12 @@ def summarize(
     from localctx.session.summarize import summarize as verb
     from localctx.session.summarize import wanted_points
 
-    from ..running import Job, run_verb
+    from ..running import Job, run_logged
 
     wanted_points(length)
-    run_verb(
+    run_logged(
         Job("summarize", files, run, output, pages, out),
+        (focus or "", length),
         lambda documents, model, settings, listen: verb(
             documents, model, settings, length=length, focus=focus, listen=listen
         ),
@@ -66,7 +67,7 @@ def summarize(
 
 def ask(
     files: Files,
-    run: ParallelOptions,
+    run: LoggedOptions,
     output: OutputOptions,
     question: Annotated[
         list[str] | None,
@@ -82,7 +83,7 @@ def ask(
     from localctx.session.ask import ask as verb
     from localctx.session.strategy import choose_ask
 
-    from ..running import Job, run_verb
+    from ..running import Job, run_logged
 
     texts = _questions(question, question_file)
     if len(texts) > 1:
@@ -99,8 +100,9 @@ def ask(
                 documents, model, texts[0], settings, listen, embedder=embedder, reranker=reranker
             )
 
-    run_verb(
+    run_logged(
         Job("ask", files, run, output, pages),
+        (texts[0],),
         asked,
         choose_ask,
     )

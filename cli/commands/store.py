@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,8 +69,8 @@ def ls(options: StoreOptions) -> None:
 
 def show(options: StoreOptions, target: Target) -> None:
     """Say everything that is known of a document in the store."""
-    from ..render import print_facts
     from ..stored_view import facts_of_document, facts_of_text, time_text
+    from ..tables import print_facts
 
     with options.open() as stored:
         found = stored.find(target)
@@ -122,8 +123,15 @@ def verify(
         _line(f"{report.n_dropped:,} damaged entries forgotten; they are computed again when they are needed")
     if not is_clean:
         raise LocalctxError(
-            f"{len(facts['problems'])} problems in the store", "localctx store verify --repair"
+            f"{len(facts['problems'])} problems in the store", _way_out(facts["problems"], repaired=repair)
         )
+
+
+def _way_out(problems: Sequence[str], *, repaired: bool) -> str:
+    """What puts them right: entries can be forgotten, a damaged catalogue cannot be mended."""
+    if repaired or any(line.startswith("catalogue:") for line in problems):
+        return "localctx store rm --all starts anew"
+    return "localctx store verify --repair"
 
 
 def rm(

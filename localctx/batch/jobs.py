@@ -16,7 +16,7 @@ import xxhash
 from localctx.engine.json_schema import grammar_of
 from localctx.errors import InputError, UsageError
 from localctx.settings import nearest
-from localctx.small_text import refuse_constant
+from localctx.small_text import finite_number, refuse_constant
 
 __all__ = ["BadRow", "Identifier", "Job", "read_jobs"]
 
@@ -78,7 +78,9 @@ def read_jobs(stream: BinaryIO, *, has_documents: bool = False) -> Iterator[Job 
 def _row(line: int, data: bytes, digest: str, has_documents: bool) -> Job | BadRow:
     """The job of a line, or what is wrong with it."""
     try:
-        row = json.loads(data.decode("utf-8").strip(), parse_constant=refuse_constant)
+        row = json.loads(
+            data.decode("utf-8").strip(), parse_constant=refuse_constant, parse_float=finite_number
+        )
     except UnicodeDecodeError as error:
         return BadRow(line, None, f"not UTF-8 (byte {error.start + 1} of the line)", digest)
     except json.JSONDecodeError as error:

@@ -52,8 +52,9 @@ class Plan:
 
 
 def make_plan(tasks: Sequence[Task], done: Iterable[DoneRow], *, retries: bool = False) -> Plan:
-    """Match rows to tasks. `retries`: errors are tried again. Answers are never dropped: those that belong to
-    no task are counted in n_strange.
+    """Match rows to tasks. `retries`: errors are tried again, but not those of lines that are no job.
+
+    Answers are never dropped: those that belong to no task are counted in n_strange.
     """
     open_of: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
@@ -64,7 +65,7 @@ def make_plan(tasks: Sequence[Task], done: Iterable[DoneRow], *, retries: bool =
     n_answered = n_failed = n_strange = 0
     for row in done:
         waiting = open_of.get(row.key)
-        if row.is_error and (retries or not waiting):
+        if row.is_error and (not waiting or (retries and waiting[0].is_job)):
             dropped.append(row)
         elif not waiting:
             n_strange += 1

@@ -59,6 +59,11 @@ class Task:
     problem: tuple[str, str, str] | None = None
     blocks: tuple[int, ...] | None = None
 
+    @property
+    def is_job(self) -> bool:
+        """False for a line that cannot be read as one: it is the same line as long as its key is the same."""
+        return bool(self.place)
+
     def to_json(self) -> dict[str, Any]:
         """As a value that from_json() takes."""
         return asdict(self)

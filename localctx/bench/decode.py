@@ -163,7 +163,7 @@ class _Keeper:
         with kept.keeping(self._identity, stream) as keep, Encoder(stream, encoding, keep) as encoder:
             encoder.on_chunk(KVChunk(0, stream.n_tokens, state, self.contexts.assembled.rope_table))
         seconds = time.perf_counter() - started
-        failure, n_bytes = kept.failure, kept.size_bytes(stream.ids)
+        failure, n_bytes = kept.failure, sum(run.size_bytes for run in kept.stored(stream.ids))
         kept.close()
         if failure is not None:
             raise failure

@@ -1,4 +1,4 @@
-"""A context that tells of its streaming prefill: when chunks came, where they stood, what held it up."""
+"""A context that tells of its streaming prefill: when chunks came, what held it up."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ __all__ = ["ObservedContext", "rate_between"]
 
 class ObservedContext:
     """A kv.KVContext that passes everything on. Of its last stream(): marks are (seconds, tokens) since it
-    began, one a chunk · n_rebased: how often positions were taken back · waited_s: handing chunks over ·
-    streamed_s: in stream() in all.
+    began, one a chunk · waited_s: handing chunks over · streamed_s: in stream() in all.
     """
 
     def __init__(self, context: KVContext) -> None:
         self._context = context
-        self._last_position: int | None = None
         self.marks: list[tuple[float, int]] = []
-        self.n_rebased = 0
         self.waited_s = 0.0
         self.streamed_s = 0.0
 
@@ -40,13 +37,12 @@ class ObservedContext:
         on_progress: Progress | None = None,
     ) -> int:
         """See kv.KVContext."""
-        self.marks, self.n_rebased, self.waited_s, self._last_position = [(0.0, 0)], 0, 0.0, None
+        self.marks, self.waited_s = [(0.0, 0)], 0.0
         started = time.perf_counter()
 
         def observed(chunk: KVChunk) -> None:
             come = time.perf_counter()
             self.marks.append((come - started, self.marks[-1][1] + chunk.n_tokens))
-            self._note_positions(chunk, is_apart=policy.kind == "independent")
             on_chunk(chunk)
             self.waited_s += time.perf_counter() - come
 
@@ -64,15 +60,6 @@ class ObservedContext:
             )
         finally:
             self.streamed_s = time.perf_counter() - started
-
-    def _note_positions(self, chunk: KVChunk, *, is_apart: bool) -> None:
-        """Chunks follow each other's positions but where these were taken back; independent ones always start
-        behind the prefix.
-        """
-        positions = chunk.state.positions
-        if self._last_position is not None and not is_apart:
-            self.n_rebased += int(positions[0]) != self._last_position + 1
-        self._last_position = int(positions[-1])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)

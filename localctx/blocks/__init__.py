@@ -10,6 +10,7 @@ from __future__ import annotations
 from localctx.blocks.boundaries import Rank
 from localctx.blocks.entities import count_entities
 from localctx.blocks.profile import Embed
+from localctx.blocks.rows import table_header
 from localctx.blocks.seams import SeamDifference, seam_difference
 from localctx.blocks.segments import Segment, SpellingTokenizer
 from localctx.blocks.sentence_units import sentence_units
@@ -27,4 +28,5 @@ __all__ = [
     "seam_difference",
     "sentence_units",
     "split",
+    "table_header",
 ]

@@ -21,6 +21,7 @@ RANK_WEIGHTS = {
     Rank.WHITESPACE: -4.0,
     Rank.LINE: -3.0,
     Rank.SENTENCE: 0.0,
+    Rank.ROW: 0.0,
     Rank.PARAGRAPH: 0.5,
     Rank.SECTION: 0.5,
 }

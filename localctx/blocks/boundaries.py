@@ -15,6 +15,7 @@ from enum import IntEnum
 import sentencex
 
 from localctx.blocks.graphemes import is_boundary, last_boundary
+from localctx.blocks.rows import row_spans
 
 __all__ = ["RUN_LOOK", "Rank", "candidate_cuts", "cut_in_white_space"]
 
@@ -33,8 +34,9 @@ class Rank(IntEnum):
     WHITESPACE = 1
     LINE = 2
     SENTENCE = 3
-    PARAGRAPH = 4
-    SECTION = 5
+    ROW = 4
+    PARAGRAPH = 5
+    SECTION = 6
 
 
 _LONG_RUN = re.compile(r"\s{2,}|[\f\u2029]")
@@ -47,13 +49,18 @@ _MASK = str.maketrans(dict.fromkeys(_FULL_STOPS, "x"))
 
 
 def candidate_cuts(
-    window: str, offset: int, section_edges: Sequence[int], after_line_breaks: bool, horizon: int
+    window: str,
+    offset: int,
+    section_edges: Sequence[int],
+    after_line_breaks: bool,
+    horizon: int,
+    is_table: bool = False,
 ) -> list[tuple[int, Rank]]:
     """Cuts of a window that starts `offset` into the text, ascending.
 
     The window begins at a cut; only a section's edge can yield a cut at 0. Sentences, paragraphs and edges
     beyond `horizon` are context for the cuts before it. White space at the end of the text stays with what
-    precedes it.
+    precedes it. Rows of tables are cut apart, not inside; is_table: every line is a row.
     """
     content_end = len(window.rstrip())
     cuts: dict[int, Rank] = {}
@@ -62,6 +69,8 @@ def candidate_cuts(
     for run in _LONG_RUN.finditer(window):
         if _is_paragraph_break(run.group()):
             cuts[cut_in_white_space(window, run.start(), after_line_breaks)] = Rank.PARAGRAPH
+    if rows := list(row_spans(window, is_table)):
+        cuts = _between_rows(window, cuts, rows, after_line_breaks)
     kept = {
         at: rank
         for at, rank in cuts.items()
@@ -74,6 +83,25 @@ def candidate_cuts(
         if at < content_end:
             kept[last_boundary(window, at)] = Rank.SECTION
     return sorted(kept.items())
+
+
+def _between_rows(
+    window: str, cuts: dict[int, Rank], rows: Sequence[tuple[int, int, bool]], after_line_breaks: bool
+) -> dict[int, Rank]:
+    """The cuts without those inside a row, and with those before rows."""
+    starts = [start for start, _, _ in rows]
+    outside: dict[int, Rank] = {}
+    for at, rank in cuts.items():
+        row = bisect_left(starts, at) - 1  # the last row that begins before the cut
+        if row < 0 or at >= rows[row][1] or rank >= Rank.PARAGRAPH:
+            outside[at] = rank
+    for start, _, may_part in rows:
+        before = cut_in_white_space(window, start, after_line_breaks)
+        if may_part:
+            outside[before] = max(outside.get(before, Rank.ROW), Rank.ROW)
+        else:
+            outside.pop(before, None)
+    return outside
 
 
 def cut_in_white_space(window: str, position: int, after_line_breaks: bool) -> int:

@@ -64,7 +64,13 @@ class SegmentReader:
     """Reads segments of at most `limit` tokens from the pieces of a text that begins at `start`."""
 
     def __init__(
-        self, tokenize: Tokenizer, limit: int, section_edges: Sequence[int], after_line_breaks: bool
+        self,
+        tokenize: Tokenizer,
+        limit: int,
+        section_edges: Sequence[int],
+        after_line_breaks: bool,
+        *,
+        is_table: bool = False,
     ) -> None:
         self._sizes = _Sizes(tokenize.piece) if isinstance(tokenize, SpellingTokenizer) else None
         self._tokenize = tokenize
@@ -72,6 +78,7 @@ class SegmentReader:
         self._size = limit * CODE_POINTS_PER_TOKEN
         self._edges = section_edges
         self._after = after_line_breaks
+        self._is_table = is_table
 
     def segments(self, pieces: Iterable[str], start: int) -> Iterator[Segment]:
         """Segments in order; their texts concatenate to the pieces'."""
@@ -122,7 +129,7 @@ class SegmentReader:
         for chunk, is_last in _rechunk(pieces, WINDOW):
             window = carry + chunk
             horizon = len(window) if is_last else len(window) - MARGIN
-            cuts = candidate_cuts(window, offset, self._edges, self._after, horizon)
+            cuts = candidate_cuts(window, offset, self._edges, self._after, horizon, self._is_table)
             if cuts and cuts[0][0] == 0:
                 carried = cuts.pop(0)[1]
             at = 0

@@ -26,12 +26,13 @@ LONGEST_HEADING = 300
 @dataclass(frozen=True, slots=True)
 class BlockPolicy:
     """Which of the possible cuts are taken. `language` and `embed` (texts to unit vectors; default: TF-IDF)
-    are looked at by the adaptive policy.
+    are looked at by the adaptive policy. is_table: every line is a row, as in CSV.
     """
 
     kind: BlockKind = "fixed"
     language: str | None = None
     embed: Embed | None = None
+    is_table: bool = False
 
 
 FIXED = BlockPolicy()
@@ -41,6 +42,7 @@ _REASONS: dict[Rank, CutReason] = {
     Rank.WHITESPACE: "whitespace",
     Rank.LINE: "whitespace",
     Rank.SENTENCE: "sentence",
+    Rank.ROW: "row",
     Rank.PARAGRAPH: "paragraph",
     Rank.SECTION: "section",
 }
@@ -68,8 +70,9 @@ def split(  # two inputs; the options are named
     """
     sizes = _sizes(target_tokens, min_tokens, max_tokens)
     locator = Locator(pages, sections)
+    after = not line_breaks_lead(tokenize)
     reader = SegmentReader(
-        tokenize, sizes.segment_limit, locator.section_edges(), not line_breaks_lead(tokenize)
+        tokenize, sizes.segment_limit, locator.section_edges(), after, is_table=policy.is_table
     )
     start, end = span or (0, None)
     segments = reader.segments(text.stream(start, end), start)

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from localctx.document.formats import FORMATS
     from localctx.document.limits import Limits
     from localctx.document.opening import open_document
+    from localctx.document.source import Named
 
-__all__ = ["FORMATS", "Document", "Limits", "SkippedEntry", "open_document", "walk"]
+__all__ = ["FORMATS", "Document", "Limits", "Named", "SkippedEntry", "open_document", "walk"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -21,6 +22,7 @@ __getattr__ = lazy_names(
         "FORMATS": "formats",
         "Document": "document",
         "Limits": "limits",
+        "Named": "source",
         "SkippedEntry": "directory",
         "open_document": "opening",
         "walk": "directory",

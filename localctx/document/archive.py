@@ -82,7 +82,7 @@ class Archive:
     def __init__(self, source: Source, limits: Limits) -> None:
         self.name = source.name
         self._limits = limits
-        self._packed_bytes = source.size_bytes
+        self.packed_bytes = source.size_bytes
         self.n_bytes_read = 0
         self._zip = opened_zip(source, limits)
         self._members = {info.filename: info for info in self._zip.infolist()}
@@ -139,10 +139,10 @@ class Archive:
         self.n_bytes_read += n_bytes
         allowed = min(
             self._limits.zip_bytes,
-            self._limits.ratio_free_bytes + self._limits.zip_ratio * self._packed_bytes,
+            self._limits.ratio_free_bytes + self._limits.zip_ratio * self.packed_bytes,
         )
         if self.n_bytes_read > allowed:
             raise LimitExceeded(
-                f"{self.name}: unpacks to more than {allowed:,} bytes from {self._packed_bytes:,}; stopped",
+                f"{self.name}: unpacks to more than {allowed:,} bytes from {self.packed_bytes:,}; stopped",
                 "it may be made to exhaust memory; unpack it yourself if you trust it",
             )

@@ -48,7 +48,7 @@ __all__ = [
     "full_name",
 ]
 
-CONVERTER_VERSION = 2
+CONVERTER_VERSION = 3
 """Part of every key: raise it whenever a converter's output changes."""
 MAX_BYTES = 2 << 30
 """Size of all entries together beyond which the least recently used are removed."""
@@ -56,6 +56,7 @@ STALE_SECONDS = 24 * 3600.0
 NOT_KEPT = "the text is not kept for the next run"
 TEXT_NAME, META_NAME, TEMPORARY_PREFIX = "text.utf8", "meta.json", "tmp-"
 CacheFolder: TypeAlias = Path | Literal["default"] | None
+Convert: TypeAlias = Callable[[Sink], tuple[Layout, dict[str, str]]]
 Entry: TypeAlias = tuple[TextFile, Layout, dict[str, str]]
 
 
@@ -117,7 +118,7 @@ class TextCache:
             os.utime(folder)
         return entry
 
-    def save(self, key: str, name: str, convert: Callable[[Sink], tuple[Layout, dict[str, str]]]) -> Entry:
+    def save(self, key: str, name: str, convert: Convert, path: str | None = None) -> Entry:
         """Have `convert` write the text into a new entry. Raises CacheUnusable, and what `convert` raises."""
         with unusable_on_os_error():
             temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=self._root))
@@ -130,7 +131,7 @@ class TextCache:
                 text.flush_and_sync()
                 scan = TextScan(text.file)
                 with unusable_on_os_error():
-                    write_meta(temporary / META_NAME, layout, facts, scan, full_name(name))
+                    write_meta(temporary / META_NAME, layout, facts, scan, full_name(path or name))
                     self._publish(temporary, key)
                 return TextFile(text.file, scan, name), layout, facts
             except BaseException:
@@ -295,6 +296,5 @@ def layout_from(fields: dict[str, Any]) -> Layout:
     values = dict(fields)
     values["pages"] = tuple(Page(**page) for page in fields["pages"])
     values["sections"] = tuple(Section(**section) for section in fields["sections"])
-    for key in ("pages_without_text", "notices"):
-        values[key] = tuple(fields[key])
+    values |= {key: tuple(fields[key]) for key in ("pages_without_text", "notices")}
     return Layout(**values)

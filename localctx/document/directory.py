@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from localctx.document.limits import Limits
 from localctx.document.sniff import sniff
 from localctx.document.source import GZIP_MAGIC, is_open_pipe, open_path, os_errors
 from localctx.errors import LocalctxError
@@ -99,7 +100,7 @@ def file_entry(path: Path) -> Path | SkippedEntry:
         return SkippedEntry(path, reason_of(error))
     try:
         if source.head(3) != GZIP_MAGIC:
-            sniff(source)
+            sniff(source, Limits(ocr=False))  # a folder's pictures are most often no scans: those are named
     except LocalctxError as error:
         return SkippedEntry(path, without_name(error.message, path))
     except OSError as error:

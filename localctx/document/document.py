@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from localctx.document.convert import Layout
+from localctx.document.events import OCR_ENGINE
 from localctx.document.language import language_of
 from localctx.document.text_file import TextFile
 from localctx.values import Page, Section
@@ -16,20 +17,23 @@ __all__ = ["Document"]
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is known of the file that a document was read from."""
+    """What is known of the file that a document was read from; path: None for what was no file."""
 
     source: str
     format: str
     size_bytes: int
     code_language: str | None = None
+    path: str | None = None
 
 
 class Document:
     """An opened document. Close it, or use it as a context manager; threads may read it side by side.
 
-    source: name for display · format: a key of FORMATS · code_language: of source code · encoding: of the
+    source: name for display · path: where the file lies, None for a stream · format: a key of FORMATS ·
+    code_language: of source code · encoding: of the
     file, None where the format has its own · replaced_characters: undecodable ones, now U+FFFD · size_bytes:
-    of the file · content_hash: xxh3-128 hex of the text's UTF-8, so that equal texts are one document,
+    of the file · confidences: {page: confidence} of what OCR read ·
+    content_hash: xxh3-128 hex of the text's UTF-8, so that equal texts are one document,
     whatever their name, encoding or container.
     """
 
@@ -38,11 +42,13 @@ class Document:
     ) -> None:
         self.text = text
         self.source = description.source
+        self.path = description.path
         self.format = description.format
         self.code_language = description.code_language
         self.size_bytes = description.size_bytes
         self.pages: tuple[Page, ...] = layout.pages
         self.sections: tuple[Section, ...] = layout.sections
+        self.confidences = {page.number: page.quality for page in layout.pages if page.engine == OCR_ENGINE}
         self.pages_without_text = layout.pages_without_text
         self.encoding = layout.encoding
         self.replaced_characters = layout.replaced_characters

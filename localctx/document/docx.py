@@ -102,6 +102,8 @@ def outline_level(value: str | None) -> int | None:
 class Body:
     """Handler of the main part: paragraphs and table rows, each of at most `max_characters`."""
 
+    _is_note = False
+
     def __init__(self, levels: dict[str, int], max_characters: int) -> None:
         self._levels = levels
         self._max_characters = max_characters
@@ -111,6 +113,7 @@ class Body:
         self._in_text = False
         self._paragraphs: list[list[str]] = []  # open ones, the innermost last (text boxes nest)
         self._rows: list[list[list[str]]] = []  # open tables' rows: cells: paragraphs
+        self._has_header = False
         self._level: int | None = None
         self._is_list_item = False
 
@@ -152,6 +155,7 @@ class Body:
             self._end_row(self._rows.pop())
         elif tag == "tbl" and not self._rows:
             self._events.append(Text("\n"))
+            self._has_header = False
         self._settle()
 
     def data(self, text: str) -> None:
@@ -207,17 +211,30 @@ class Body:
 
     def _end_row(self, cells: list[list[str]]) -> None:
         """Write a row, or put an inner table's row into the outer cell."""
-        line = " | ".join(" ".join(" ".join(cell).split()) for cell in cells)
+        texts = [" ".join(" ".join(cell).split()) for cell in cells]
+        line = " | ".join(texts)
         if not line.strip(" |"):
             return
         if self._rows and self._rows[-1]:
             self._rows[-1][-1].append(line)
-        else:
+        elif self._is_note:
             self._events.append(Text(line + "\n"))
+        else:
+            self._end_table_row(texts)
+
+    def _end_table_row(self, texts: list[str]) -> None:
+        """Write a row as Markdown, the first as the header."""
+        rows = "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |\n"
+        if not self._has_header:
+            rows += "|" + " --- |" * len(texts) + "\n"
+            self._has_header = True
+        self._events.append(Text(rows))
 
 
 class Notes(Body):
     """Handler of footnotes.xml and endnotes.xml: a line `[id] text` of each, read as the body is."""
+
+    _is_note = True
 
     def __init__(self, levels: dict[str, int], max_characters: int) -> None:
         super().__init__(levels, max_characters)

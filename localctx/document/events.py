@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from localctx.document.source import Source
 
 __all__ = [
+    "OCR_ENGINE",
     "Converter",
     "Event",
     "Facts",
@@ -28,6 +29,9 @@ __all__ = [
     "Preview",
     "Text",
 ]
+
+OCR_ENGINE = "rapidocr"
+"""As the engine of a page: its text was recognised, its quality is the recogniser's confidence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,17 @@ FORMATS: dict[str, Format] = {
         Format("pdf", "PDF", ("pdf",), has_pages=True),
         Format("docx", "Word document", ("docx", "docm", "dotx")),
         Format("pptx", "PowerPoint presentation", ("pptx", "pptm", "ppsx"), has_pages=True),
+        Format("xlsx", "Excel workbook", ("xlsx", "xlsm", "xltx")),
         Format("epub", "EPUB book", ("epub",)),
+        Format("image", "scanned image", ("png", "jpg", "jpeg", "tif", "tiff"), has_pages=True),
+        Format("rtf", "RTF document", ("rtf",)),
+        Format("eml", "e-mail message", ("eml",)),
+        Format("mbox", "mailbox", ("mbox",)),
     )
 }
 """Name → format."""
 
-_MODULES = {"code": "text", "csv": "text", "jsonl": "json", "pdf": "from_pdf"}
+_MODULES = {"code": "text", "csv": "text", "eml": "mail", "jsonl": "json", "mbox": "mail", "pdf": "from_pdf"}
 _BY_EXTENSION = {extension: row for row in FORMATS.values() for extension in row.extensions}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from localctx.document.events import Event, Heading, Notice, Options, PageMark, Preview, Text
+from localctx.document.ocr import read_scans
 from localctx.document.pdf import PdfEnd, PdfHeader, PdfLimits, PdfPage, extract_pdf
 from localctx.document.pdf_layout import SENTENCE_ENDS
 from localctx.document.source import Source
@@ -28,8 +29,10 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
             name=source.name,  # the path is one that means nothing to the user
         )
         with closing(events):
-            for event in previewed(events, source.name, options.on_preview):
-                yield from converted(event)
+            read = read_scans(events, path, options.password, options.limits)
+            with closing(read):
+                for event in previewed(read, source.name, options.on_preview):
+                    yield from converted(event)
 
 
 def previewed(

@@ -39,3 +39,9 @@ class Limits:
     child_seconds: float = 60.0
     """Without any progress, of a parser in a child process."""
     child_bytes: int = 2 * GiB
+    ocr: bool = True
+    """Whether pictures of text are read, seconds a page, where the extra is installed."""
+    ocr_seconds: float = 600.0
+    """Of one page."""
+    ocr_bytes: int = 6 * GiB
+    """Address space of the process that reads images."""

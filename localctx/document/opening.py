@@ -27,6 +27,7 @@ from localctx.document.encodings import canonical_encoding, mark_of
 from localctx.document.events import Event, Notice, NotThisFormat, Options, Preview
 from localctx.document.formats import FORMATS
 from localctx.document.limits import Limits
+from localctx.document.ocr import engine_version, how_to_read
 from localctx.document.pages import page_list
 from localctx.document.sniff import Sniffed, sniff
 from localctx.document.source import (
@@ -145,7 +146,7 @@ class Reading:
         key = self.key()
         entry = cache.load(key, self.source.name)
         if entry is None:
-            entry = cache.save(key, self.source.name, self.convert)
+            entry = cache.save(key, self.source.name, self.convert, self.source.path)
         document = self.finished(entry)
         self.source.close()
         return document
@@ -171,6 +172,8 @@ class Reading:
         for chunk in self.source.chunks():
             hasher.update(chunk)
         shape = [CONVERTER_VERSION, self.source.extension, self.options.encoding, self.options.pages]
+        if self.options.limits.ocr and (engine := engine_version()) is not None:
+            shape.append(engine)
         hasher.update(json.dumps(shape).encode())
         return hasher.hexdigest()
 
@@ -215,12 +218,16 @@ class Reading:
         """The document over its text. Raises NoTextError where there is nothing to read."""
         text, layout, facts = entry
         try:
-            refuse_blank(text, layout, self.source.name)
+            refuse_blank(text, layout, self.source.name, self.options.limits)
         except BaseException:
             text.close()
             raise
         description = Description(
-            self.source.name, facts["format"], self.source.size_bytes, facts.get("code_language")
+            self.source.name,
+            facts["format"],
+            self.source.size_bytes,
+            facts.get("code_language"),
+            self.source.path,
         )
         return Document(text, layout, description, tuple(warnings_of(layout)))
 
@@ -250,17 +257,17 @@ def facts_of(sniffed: Sniffed) -> dict[str, str]:
     return facts
 
 
-def refuse_blank(text: TextFile, layout: Layout, name: str) -> None:
+def refuse_blank(text: TextFile, layout: Layout, name: str, limits: Limits) -> None:
     """Raises NoTextError where there is nothing but white space."""
     n_pages = len(layout.pages)
     if n_pages and len(layout.pages_without_text) == n_pages:
-        raise no_page_with_text(layout, name)
+        raise no_page_with_text(layout, name, limits)
     if all(piece.isspace() for piece in text.stream()):
         what = "only white space" if text.n_bytes else "nothing readable in it"
         raise NoTextError(f"{name}: no text, {what}", "check that it is the right file")
 
 
-def no_page_with_text(layout: Layout, name: str) -> NoTextError:
+def no_page_with_text(layout: Layout, name: str, limits: Limits) -> NoTextError:
     """The error for a document whose pages hold no text: pictures, or pages that no engine could load."""
     n_pages = len(layout.pages)
     n_unread = sum(not page.engine and page.quality == 0 for page in layout.pages)
@@ -271,9 +278,7 @@ def no_page_with_text(layout: Layout, name: str) -> NoTextError:
             "open it in a PDF viewer and print it to a new PDF, then try that file",
         )
     others = f"{n_unread} of them damaged, the others images only" if n_unread else "images only"
-    return NoTextError(
-        f"{name}: no extractable text ({count}, {others})", "run OCR over it first, for example with ocrmypdf"
-    )
+    return NoTextError(f"{name}: no extractable text ({count}, {others})", how_to_read(limits))
 
 
 def warnings_of(layout: Layout) -> Iterator[str]:

@@ -6,7 +6,7 @@ Parsing happens in a child process (isolate.py): a page that crashes, stalls or 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,6 +21,9 @@ from localctx.values import Progress
 
 LAST_PAGE = 1 << 30
 """As the last page wanted: whatever is the last one."""
+
+SHOWN_CHARACTERS = 80
+"""Of hidden text, in a warning."""
 
 __all__ = [
     "OutlineEntry",
@@ -80,7 +83,9 @@ class PdfHeading:
 class PdfPage:
     """One page, cleaned: number is 1-based, label as printed, quality in [0, 1], engine that read it.
 
-    `text` has a blank line between paragraphs and no trailing white space; "" for a page without text.
+    `text` has a blank line between paragraphs and no trailing white space, tables as Markdown, no running
+    headers and page numbers; "" for a page without text. hidden: why, and what, nobody sees: not in `text`.
+    is_recognised: the text is an invisible layer over a picture.
     """
 
     number: int
@@ -89,6 +94,8 @@ class PdfPage:
     quality: float = 1.0
     engine: str = ""
     headings: tuple[PdfHeading, ...] = ()
+    hidden: tuple[tuple[str, str], ...] = ()
+    is_recognised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,7 @@ def extract_pdf(
         stream.warnings.append(f"{page_list(stream.unread)}: damaged, no engine could read it")
     if stream.garbled:
         stream.warnings.append(f"{page_list(stream.garbled)}: the text looks garbled in every engine")
-    yield PdfEnd(tuple(stream.warnings))
+    yield PdfEnd((*stream.warnings, *stream.hidden_text()))
 
 
 class PageStream:
@@ -149,7 +156,10 @@ class PageStream:
         self.warnings: list[str] = []
         self.garbled: list[int] = []
         self.unread: list[int] = []
+        self.recognised: list[int] = []
+        self.hidden: dict[str, list[tuple[int, str]]] = {}
         self.n_lost = 0
+        self.has_read = False
 
     def page(self, number: int, following: Sequence[int]) -> PdfPage:
         """Page `number`; `following` are those that come after it. Raises LimitExceeded."""
@@ -158,18 +168,43 @@ class PageStream:
             for fields in self.items:
                 headings = (PdfHeading(*heading) for heading in fields.pop("headings"))
                 provisional = fields.pop("provisional", False)
-                page = PdfPage(**fields, headings=tuple(headings))
+                hidden = ((reason, text) for reason, text in fields.pop("hidden"))
+                page = PdfPage(**fields, headings=tuple(headings), hidden=tuple(hidden))
+                self.has_read = True
                 if not provisional:
                     break
             if not page.engine:
                 self.unread.append(number)
         except ChildFailed as failure:
+            if not self.has_read and failure.reason != "cpu":  # it may have been another page, sampled before
+                self.has_read = True
+                self.items = self.job.open(page_ranges([number, *following]), may_sample=False)[1]
+                return self.page(number, following)
             self.give_up(number, failure, bool(page.text))
             if following:
-                self.items = self.job.open(page_ranges(following))[1]
+                self.items = self.job.open(page_ranges(following), may_sample=False)[1]
         if page.text and page.quality < GOOD_ENOUGH:
             self.garbled.append(number)
+        if page.is_recognised:
+            self.recognised.append(number)
+        for reason, text in page.hidden:
+            self.hidden.setdefault(reason, []).append((number, text))
         return page
+
+    def hidden_text(self) -> Iterator[str]:
+        """What is told of text that nobody sees."""
+        for reason, places in self.hidden.items():
+            pages = page_list(sorted({number for number, _ in places}))
+            n_characters = sum(len(text) for _, text in places)
+            yield (
+                f"{pages}: hidden text ({reason}) was left out, {n_characters:,} characters, "
+                f"“{shortened(places[0][1])}”"
+            )
+        if self.recognised:
+            yield (
+                f"{page_list(self.recognised)}: the text is an invisible layer over a picture, as text "
+                "recognition (OCR) writes it"
+            )
 
     def give_up(self, number: int, failure: ChildFailed, has_text: bool) -> None:
         """Note that the child died on a page, or stop where that happened too often."""
@@ -183,6 +218,12 @@ class PageStream:
         self.warnings.append(f"{what} {number}: its reading {failure.detail}")
 
 
+def shortened(text: str) -> str:
+    """The beginning of a text as one line."""
+    line = display_name(" ".join(text.split()))
+    return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1].rstrip() + "…"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What to open, the name it has in messages, and how."""
@@ -192,15 +233,17 @@ class Job:
     password: str | None
     limits: PdfLimits
 
-    def open(self, ranges: PageRanges | None) -> tuple[PdfHeader, Generator[Item, None, None]]:
+    def open(
+        self, ranges: PageRanges | None, *, may_sample: bool = True
+    ) -> tuple[PdfHeader, Generator[Item, None, None]]:
         """The header and the pages to come; a document on which pdfium breaks is tried without it."""
         try:
-            return self.start(ranges, "pdfium")
+            return self.start(ranges, "pdfium", may_sample)
         except ChildFailed as first:
             if first.reason == "cpu":
                 raise LimitExceeded(f"{self.name}: opening it {first.detail}") from None
             try:
-                return self.start(ranges, "pdfminer")
+                return self.start(ranges, "pdfminer", may_sample)
             except ChildFailed as second:
                 kind = InputError if second.reason == "error" else LimitExceeded
                 raise kind(
@@ -208,7 +251,9 @@ class Job:
                     "print the file to a new PDF from a PDF viewer and try that one",
                 ) from None
 
-    def start(self, ranges: PageRanges | None, engine: str) -> tuple[PdfHeader, Generator[Item, None, None]]:
+    def start(
+        self, ranges: PageRanges | None, engine: str, may_sample: bool
+    ) -> tuple[PdfHeader, Generator[Item, None, None]]:
         """Start a child and read its header. Raises ChildFailed."""
         size_bytes = Path(self.path).stat().st_size
         items = isolated(
@@ -219,6 +264,7 @@ class Job:
                 "password": self.password,
                 "ranges": ranges,
                 "engine": engine,
+                "may_sample": may_sample,
             },
             IsolationLimits(
                 self.limits.open_seconds,

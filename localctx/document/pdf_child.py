@@ -9,14 +9,15 @@ import io
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeAlias
 
 from localctx.document.pdf_clean import clean_text, fold_title
 from localctx.document.pdf_engines import PdfminerReader, PdfReader, PypdfReader, Reading
 from localctx.document.pdf_headings import HeadingSizes, locate_titles, sample_sizes
-from localctx.document.pdf_layout import PlacedLine
+from localctx.document.pdf_margins import learned_margins, sampled_pages
+from localctx.document.pdf_page import NOTHING, Composed, compose
 from localctx.document.pdf_pdfium import PdfiumReader, PdfiumRefusal
 from localctx.document.pdf_quality import GOOD_ENOUGH, text_quality
 from localctx.errors import InputError, PasswordNeeded
@@ -34,11 +35,17 @@ MAX_VAIN_OPINIONS = 20
 
 
 def read_pdf(
-    path: str, name: str, password: str | None, ranges: Sequence[Sequence[int]] | None, engine: str
+    path: str,
+    name: str,
+    password: str | None,
+    ranges: Sequence[Sequence[int]] | None,
+    engine: str,
+    may_sample: bool = True,
 ) -> Iterator[Item]:
     """The document's items. `ranges` of page indices [first, last] are read, None: all; `name` is for errors.
 
     engine "pdfium" tries every way; "pdfminer" leaves pdfium alone, for a document that crashed it.
+    may_sample: some pages are looked at first, for what runs through them: headers, sizes of headings.
     Raises PasswordNeeded, InputError.
     """
     opened = Opened(path, name, password, engine)
@@ -49,7 +56,7 @@ def read_pdf(
         "outline": outline,
         "warnings": opened.warnings,
     }
-    pages = Pages(opened, outline)
+    pages = Pages(opened, outline, may_sample)
     for first, last in ranges if ranges is not None else [(0, reader.n_pages - 1)]:
         for index in range(first, min(last, reader.n_pages - 1) + 1):
             yield from pages.items(index)
@@ -173,44 +180,64 @@ class Opened:
 class Pages:
     """Reads the pages of an opened document, with a second opinion where the text looks wrong."""
 
-    def __init__(self, opened: Opened, outline: Sequence[tuple[int, str, int | None]]) -> None:
+    def __init__(
+        self, opened: Opened, outline: Sequence[tuple[int, str, int | None]], may_sample: bool = True
+    ) -> None:
         self.opened = opened
         self.reader = opened.reader
         self.n_vain = {PdfminerReader.engine: 0, PypdfReader.engine: 0}
+        self.before: tuple[int, Composed] = (-1, NOTHING)
         self.titles: dict[int, list[tuple[int, str]]] = {}
         for level, title, index in outline:
             if index is not None:
                 self.titles.setdefault(index, []).append((level, title))
-        self.sizes = HeadingSizes(()) if outline else sample_sizes(self.reader)
+        self.sampled = sample(self.reader) if may_sample else {}
+        self.sizes = (
+            HeadingSizes(()) if outline else sample_sizes(seen.lines for seen in self.sampled.values())
+        )
+        placed = {i: (seen.lines, seen.box) for i, seen in self.sampled.items()}
+        self.margins = learned_margins(placed, [title for _, title, _ in outline])
 
     def items(self, index: int) -> Iterator[Item]:
         """A page as a JSON value; before it, provisionally, the first engine's where others are asked."""
-        engine = self.reader.engine
+        engine, label = self.reader.engine, None
         try:
-            seen = self.reader.read(index)
-            missing = seen.n_text_drawn > len(seen.text) // 4 + 3
+            seen = self.sampled.pop(index, None) or self.reader.read(index)
+            lines, label = self.margins.split(index, seen.lines, seen.box)
+            seen = replace(seen, lines=tuple(lines))
+            raw = self.composed(index, seen) if seen.lines else seen.text
+            missing = is_missing(seen, raw)
         except Exception:  # noqa: BLE001 - others may manage; a page that nobody read has no engine
-            seen, missing, engine = Reading("", n_drawn=1), True, ""
-        first = Version(clean_text(seen.text), text_quality(seen.text), engine)
-        if not seen.text.strip() and not missing:
+            seen, raw, missing, engine = Reading("", n_drawn=1), "", True, ""
+        first = Version(clean_text(raw), text_quality(raw), engine)
+        if not raw.strip() and not missing:
             first = Version("", 0.0 if seen.n_drawn else 1.0, engine)
-        elif missing or first.quality < GOOD_ENOUGH:
-            yield self.item(index, first, seen.lines) | {"provisional": True}
+        elif missing or (first.quality < GOOD_ENOUGH and not seen.hidden):
+            yield self.item(index, first, seen, label) | {"provisional": True}
             best = self.best(first, index)
-            yield self.item(index, best, seen.lines if best is first else ())
+            yield self.item(index, best, seen if best is first else Reading(""), label)
             return
-        yield self.item(index, first, seen.lines)
+        yield self.item(index, first, seen, label)
 
-    def item(self, index: int, version: Version, lines: Sequence[PlacedLine]) -> Item:
-        """One page as a JSON value."""
-        titles = self.titles.get(index) or self.sizes.headings(lines)
+    def composed(self, index: int, seen: Reading) -> str:
+        """The page's text, made of its lines."""
+        before = self.before[1] if self.before[0] == index - 1 else NOTHING
+        page = compose(seen, seen.lines, before)
+        self.before = (index, page)
+        return page.text
+
+    def item(self, index: int, version: Version, seen: Reading, printed: str | None) -> Item:
+        """One page as a JSON value; `printed` is its label where the document has none for it."""
+        titles = self.titles.get(index) or self.sizes.headings(seen.lines)
         return {
             "number": index + 1,
             "text": version.text,
-            "label": self.reader.label(index),
+            "label": self.reader.label(index) or printed,
             "quality": version.quality,
             "engine": version.engine,
             "headings": locate_titles(titles, version.text) if version.text else [],
+            "hidden": seen.hidden,
+            "is_recognised": seen.drawn is not None and seen.drawn.is_recognised,
         }
 
     def best(self, first: Version, index: int) -> Version:
@@ -233,6 +260,24 @@ class Pages:
         except Exception:  # noqa: BLE001 - no opinion; the page's warning is given anyway
             return None
         return Version(clean_text(raw), text_quality(raw), engine)
+
+
+def sample(reader: PdfReader) -> dict[int, Reading]:
+    """Readings of pages spread over the document, by index; none from an engine that places no lines."""
+    readings: dict[int, Reading] = {}
+    for index in sampled_pages(reader.n_pages) if reader.engine == "pdfium" else []:
+        try:
+            readings[index] = reader.read(index)
+        except Exception:  # noqa: BLE001, S112 - the page is reported when it is read
+            continue
+    return readings
+
+
+def is_missing(seen: Reading, raw: str) -> bool:
+    """Whether a page draws more pieces of text than could be read: hidden text is left out on purpose."""
+    n_characters = len(raw) + sum(len(hidden.text) for hidden in seen.hidden)
+    n_text = seen.drawn.n_text if seen.drawn is not None and seen.n_drawn > n_characters else 0
+    return n_text > n_characters // 4 + 3
 
 
 def worth(version: Version, longest: int) -> float:

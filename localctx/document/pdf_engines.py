@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from pdfminer.pdfpage import PDFPage
     from pypdf import PageObject
 
+    from localctx.document.pdf_lines import Hidden
+    from localctx.document.pdf_objects import Box, Drawn
+
 __all__ = ["PdfReader", "PdfminerReader", "PypdfReader", "Reading"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an engine saw on one page: raw text, lines as drawn (where it places them), number of objects
-    drawn, and how many of those are text (counted only where there are more objects than characters)."""
+    """What an engine saw on one page: lines as drawn, from which the text is made, else the raw text; number
+    of objects drawn; where it tells them, what they are, what is shown of the page, and hidden text."""
 
     text: str
     lines: tuple[PlacedLine, ...] = field(default=())
     n_drawn: int = 0
-    n_text_drawn: int = 0
+    drawn: Drawn | None = None
+    box: Box | None = None
+    hidden: tuple[Hidden, ...] = ()
 
 
 class PdfReader(Protocol):

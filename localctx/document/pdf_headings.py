@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from localctx.document.pdf_clean import fold_title
-from localctx.document.pdf_engines import PdfReader
 from localctx.document.pdf_layout import PlacedLine
 
 __all__ = ["HeadingSizes", "locate_titles", "sample_sizes"]
 
-N_SAMPLED = 16
 LARGER = 1.15
 """A heading is at least this much larger than the body text."""
 MAX_LEVELS = 3
@@ -54,15 +52,10 @@ class HeadingSizes:
         ]
 
 
-def sample_sizes(reader: PdfReader) -> HeadingSizes:
-    """The sizes of headings, judged by pages spread evenly over the document."""
-    step = max(1, reader.n_pages // N_SAMPLED)
+def sample_sizes(pages: Iterable[Sequence[PlacedLine]]) -> HeadingSizes:
+    """The sizes of headings, judged by the lines of some pages."""
     n_characters: Counter[float] = Counter()
-    for index in range(0, reader.n_pages, step):
-        try:
-            lines = reader.read(index).lines
-        except Exception:  # noqa: BLE001, S112 - the page is reported when it is read
-            continue
+    for lines in pages:
         for line in lines:
             n_characters[rounded(line)] += len(line.text)
     if not n_characters:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from localctx.document.pdf_clean import HYPHEN_MARKS
 
-__all__ = ["SENTENCE_ENDS", "PlacedLine", "flow"]
+__all__ = ["SENTENCE_ENDS", "PlacedLine", "Word", "flow", "same_row", "same_size"]
 
 SENTENCE_ENDS = tuple('.!?:;…"”’»)]。！？：；」』')
 SENTENCE_END_SET = frozenset(SENTENCE_ENDS)
@@ -35,8 +35,17 @@ USUAL_SHARE, FULL_SHARE = 0.8, 0.6
 """A full line is at least 0.6 of the width that 0.8 of the page's lines do not exceed."""
 
 
+class Word(NamedTuple):
+    """A word of a line; `right` is where it ends or, where no wide gap follows, where the next one begins."""
+
+    text: str
+    left: float
+    right: float
+
+
 class PlacedLine(NamedTuple):
-    """A line as drawn: its text (no line end), box, and the width of its first word.
+    """A line as drawn: its text (no line end), box, the width of its first word, and its words (of level
+    lines, from engines that place them).
 
     A long document has hundreds of thousands: a tuple is made in a third of the time of a dataclass.
     """
@@ -47,6 +56,7 @@ class PlacedLine(NamedTuple):
     bottom: float
     top: float
     word_width: float
+    words: tuple[Word, ...] = ()
 
     @property
     def height(self) -> float:
@@ -54,13 +64,17 @@ class PlacedLine(NamedTuple):
         return self.top - self.bottom
 
 
-def flow(lines: Sequence[PlacedLine]) -> str:
-    """The lines as text: " " (or nothing) between parts of a sentence, newline, or a blank line."""
+def flow(lines: Sequence[PlacedLine], page: Sequence[PlacedLine] = ()) -> str:
+    """The lines as text: " " (or nothing) between parts of a sentence, newline, or a blank line.
+
+    What is usual is learned from the page's lines, where `lines` are not all of them.
+    """
     lines = [line for line in lines if line.text and not line.text.isspace()]
     if not lines:
         return ""
-    usual_gap = find_usual_gap(lines)
-    reaches = find_reaches(lines)
+    page = page or lines
+    usual_gap = find_usual_gap(page)
+    reaches = find_reaches(lines, page)
     parts = [lines[0].text]
     for i in range(1, len(lines)):
         above, below = lines[i - 1], lines[i]
@@ -82,12 +96,13 @@ def find_usual_gap(lines: Sequence[PlacedLine]) -> float:
     return median(gaps) if gaps else 0.0
 
 
-def find_reaches(lines: Sequence[PlacedLine]) -> list[float]:
+def find_reaches(lines: Sequence[PlacedLine], page: Sequence[PlacedLine]) -> list[float]:
     """How far to the right each line's column reaches there; infinite for lines too short to be full ones.
 
-    A column is a run of lines under one another in one size. A full line is nearly as wide as most are.
+    A column is a run of lines under one another in one size. A full line is nearly as wide as most of the
+    page's are.
     """
-    widths = sorted(line.right - line.left for line in lines)
+    widths = sorted(line.right - line.left for line in page)
     full_width = FULL_SHARE * widths[int(USUAL_SHARE * (len(widths) - 1))]
     reaches: list[float] = []
     start = 0

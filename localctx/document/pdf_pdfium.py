@@ -5,10 +5,7 @@ pdfium is not thread-safe: one document, one thread, one process.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
-import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -16,17 +13,14 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as c
 
 from localctx.document.pdf_engines import Reading
-from localctx.document.pdf_layout import PlacedLine, flow
+from localctx.document.pdf_lines import LineReader, box_fields
+from localctx.document.pdf_objects import Box, drawn_on
 
 __all__ = ["PdfiumReader", "PdfiumRefusal"]
 
-LINE = re.compile("[^\r\n\ufffe\x02]+[\ufffe\x02]?|[\ufffe\x02]")
-"""A line without its end; pdfium's marks of a cut word end a line, and belong to it."""
 MAX_OUTLINE_DEPTH = 15
 
-char_box = c.FPDFText_GetLooseCharBox
-box_fields = struct.Struct("4f").unpack
-"""left, top, right, bottom: read at once in the time of one attribute."""
+EVERYWHERE = Box(-1e9, -1e9, 1e9, 1e9)
 
 REASONS = {
     c.FPDF_ERR_FILE: "cannot be opened",
@@ -89,7 +83,7 @@ class PdfiumReader:
             c.FPDF_GetPageSizeByIndexF(self.document.raw, index, size)
 
     def read(self, index: int) -> Reading:
-        """The page's text with its lines flowing, the lines as drawn, and how many objects are drawn."""
+        """The page's lines as drawn, what else is drawn, and what of the text nobody sees."""
         page = c.FPDF_LoadPage(self.document.raw, index)
         if not page:
             raise PdfiumRefusal(c.FPDF_ERR_PAGE)
@@ -98,66 +92,20 @@ class PdfiumReader:
             n_drawn = c.FPDFPage_CountObjects(page)
             if not text_page:
                 raise PdfiumRefusal(c.FPDF_ERR_PAGE)
-            lines = tuple(self.placed_lines(text_page))
-            text = flow(lines)
-            n_text_drawn = count_text_objects(page, n_drawn) if n_drawn > len(text) else 0
+            box = self.page_box(page)
+            drawn = drawn_on(page, n_drawn, box)
+            reader = LineReader(text_page, drawn, box)
+            lines = tuple(reader.lines())
         finally:
             if text_page:
                 c.FPDFText_ClosePage(text_page)
             c.FPDF_ClosePage(page)
-        return Reading(text, lines, n_drawn, n_text_drawn)
+        return Reading("", lines, n_drawn, drawn, box, tuple(reader.hidden))
 
-    def placed_lines(self, text_page: object) -> Iterator[PlacedLine]:
-        """The lines of a page in pdfium's order, with their boxes."""
-        n_characters = c.FPDFText_CountChars(text_page)
-        if n_characters <= 0:
-            return
-        buffer = (ctypes.c_ushort * (2 * n_characters + 2))()
-        n_units = c.FPDFText_GetText(text_page, 0, n_characters, buffer) - 1
-        if n_units <= 0:
-            return
-        text = bytes(buffer)[: 2 * n_units].decode("utf-16-le", "surrogatepass")
-        shift = 0  # code points beyond the basic plane take two units of pdfium's text
-        one_to_one = n_units == n_characters == len(text)
-        for found in LINE.finditer(text):
-            line = found[0]
-            words = line.split(None, 1)
-            if not words:
-                continue
-            start = found.start()
-            first = start + line.index(words[0])
-            places = [first, first + len(words[0]) - 1, start + len(line.rstrip()) - 1]
-            if not one_to_one:
-                shifts = [shift + astral(line[: place - start]) for place in places]
-                places = [
-                    c.FPDFText_GetCharIndexFromTextIndex(text_page, place + more)
-                    for place, more in zip(places, shifts, strict=True)
-                ]
-                shift += astral(line)
-            yield self.place(text_page, line, places)
-
-    def place(self, text_page: object, line: str, places: list[int]) -> PlacedLine:
-        """The line's box from its first character, the end of its first word, and its last character."""
+    def page_box(self, page: object) -> Box:
+        """What is shown of a page."""
         box = self.rectangle
-        char_box(text_page, places[0], box)
-        left, top, _, bottom = box_fields(box)
-        char_box(text_page, places[1], box)
-        _, last_top, right, last_bottom = box_fields(box)
-        word_width = right - left
-        if places[2] != places[1]:
-            char_box(text_page, places[2], box)
-            _, last_top, right, last_bottom = box_fields(box)
-        if abs(last_bottom - bottom) > max(top - bottom, last_top - last_bottom):  # the line is not level
-            return PlacedLine(line, left, left, bottom, bottom, 0.0)
-        return PlacedLine(line, left, right, bottom, top, word_width)
-
-
-def count_text_objects(page: object, n_drawn: int) -> int:
-    """How many of a page's objects are text."""
-    kinds = (c.FPDFPageObj_GetType(c.FPDFPage_GetObject(page, i)) for i in range(n_drawn))
-    return sum(kind == c.FPDF_PAGEOBJ_TEXT for kind in kinds)
-
-
-def astral(text: str) -> int:
-    """How many code points of `text` take two UTF-16 units."""
-    return 0 if text.isascii() else sum(character > "\uffff" for character in text)
+        if not c.FPDF_GetPageBoundingBox(page, box):
+            return EVERYWHERE
+        left, top, right, bottom = box_fields(box)
+        return Box(left, bottom, right, top)

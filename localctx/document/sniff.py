@@ -10,6 +10,7 @@ from localctx.document.archive import member_names
 from localctx.document.encodings import decode_small, mark_of, wide_pattern
 from localctx.document.formats import CODE_LANGUAGES, FORMATS, Format, format_for_extension
 from localctx.document.limits import Limits
+from localctx.document.ocr import INSTALL, engine_version
 from localctx.document.source import GZIP_MAGIC, Source
 from localctx.errors import NoTextError, UnknownFormat
 
@@ -19,16 +20,21 @@ HEAD_BYTES = 1 << 16
 SUPPORTED = "supported: " + ", ".join(row.label for row in FORMATS.values()) + ", any of them in .gz"
 
 MAGICS: tuple[tuple[int, bytes, str], ...] = (  # no text begins with these
-    (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"II*\0", "a TIFF image"),
-    (0, b"MM\0*", "a TIFF image"), (0, b"\x1aE\xdf\xa3", "a video"), (0, b"\0\0\1\0", "an icon"),
+    (0, b"\x1aE\xdf\xa3", "a video"), (0, b"\0\0\1\0", "an icon"),
     (0, b"SQLite format 3\0", "an SQLite database"), (0, b"\x7fELF", "a program"),
     (0, b"\xcf\xfa\xed\xfe", "a program"), (0, b"\xca\xfe\xba\xbe", "a program"), (0, b"\0asm", "a program"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"), (0, b"Rar!\x1a\x07", "a RAR archive"),
     (0, b"\xfd7zXZ\0", "an xz archive"), (0, b"\x28\xb5\x2f\xfd", "a zstd archive"),
     (0, b"\xed\xab\xee\xdb", "an RPM package"), (0, b"\x89HDF", "an HDF5 file"),
     (0, b"\x93NUMPY", "a NumPy array"), (0, b"\0\1\0\0\0", "a font"),
-    (0, b"%!PS-Adobe-", "a PostScript file"), (0, b"{\\rtf1", "an RTF document"),
+    (0, b"%!PS-Adobe-", "a PostScript file"),
 )  # fmt: skip
+IMAGE_MAGICS = (
+    (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+)  # fmt: skip
+"""Images that OCR reads."""
+RTF_MAGIC = b"{\\rtf1"
 LETTER_MAGICS = tuple(  # letters that a text may begin with too: they count where control characters follow
     (re.compile(pattern, re.S), label)
     for pattern, label in (
@@ -46,7 +52,8 @@ LETTER_MAGICS = tuple(  # letters that a text may begin with too: they count whe
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 ZIP_KINDS = (  # a member's name, or how it begins, and what the zip is then
-    ("xl/", "an Excel workbook"), ("content.xml", "an OpenDocument file"),
+    ("xl/workbook.bin", "a binary Excel workbook (save it as .xlsx)"),
+    ("content.xml", "an OpenDocument file"),
     ("AndroidManifest.xml", "an Android app"), ("META-INF/MANIFEST.MF", "a Java archive"),
     ("Index/", "an Apple iWork document"),
 )  # fmt: skip
@@ -58,7 +65,9 @@ MAIL_START = re.compile(  # two header lines, the first as mail programs write i
     re.I,
 )
 CONTROLS = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
-UNSUPPORTED_EXTENSIONS = {"eml": "an e-mail message", "mbox": "a mailbox"}
+MAILBOX_START = re.compile(r"From \S+ [^\n]*\d{4}[^\n]*\n[\w-]+: ")
+MAILS = frozenset({"eml", "mbox"})
+HEADER_LINE = re.compile(r"(From [^\n]*\n)?[\w-]+:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,8 @@ def sniff(source: Source, limits: Limits | None = None) -> Sniffed:
     head = source.head(HEAD_BYTES)
     if not head:
         raise NoTextError(f"{source.name}: is empty")
-    name = sniff_name(head, source, limits or Limits())
+    limits = limits or Limits()
+    name = image_name(head, source.name, limits) or sniff_name(head, source, limits)
     if name is not None:
         return named(name, source)
     return sniff_text(head, source)
@@ -88,10 +98,24 @@ def sniff_name(head: bytes, source: Source, limits: Limits) -> str | None:
     """The name of a format that is told by its first bytes; None for text. Raises UnknownFormat."""
     if is_pdf(head, source.extension):
         return "pdf"
+    if head.startswith(RTF_MAGIC):
+        return "rtf"
     if head.startswith(ZIP_MAGICS):
         return sniff_zip(source, limits)
     refuse_known_binary(head, source.name)
     return None
+
+
+def image_name(head: bytes, name: str, limits: Limits) -> str | None:
+    """`image` for a picture that OCR can read. Raises UnknownFormat, with what to do, where it cannot."""
+    label = next((label for magic, label in IMAGE_MAGICS if head.startswith(magic)), None)
+    if label is None:
+        return None
+    if engine_version() is None:
+        raise UnknownFormat(f"{name}: is {label}", f"{INSTALL} has images read by OCR")
+    if not limits.ocr:
+        raise UnknownFormat(f"{name}: is {label}", "--ocr auto has it read")
+    return "image"
 
 
 def is_pdf(head: bytes, extension: str) -> bool:
@@ -134,6 +158,8 @@ def sniff_zip(source: Source, limits: Limits) -> str:
         return "pptx"
     if "META-INF/container.xml" in members:
         return "epub"
+    if any(name.startswith("xl/") for name in members) and "xl/workbook.bin" not in members:
+        return "xlsx"
     for start, label in ZIP_KINDS:
         if any(name.startswith(start) for name in members):
             raise UnknownFormat(f"{source.name}: is {label}", SUPPORTED)
@@ -145,9 +171,8 @@ def sniff_text(head: bytes, source: Source) -> Sniffed:
     if is_binary(head, is_whole=len(head) == source.size_bytes):
         raise UnknownFormat(f"{source.name}: is binary data of an unknown kind", SUPPORTED)
     text, extension = decode_small(head)[0][:20_000], source.extension
-    if extension in UNSUPPORTED_EXTENSIONS or MAIL_START.match(text):
-        label = UNSUPPORTED_EXTENSIONS.get(extension, "an e-mail message")
-        raise UnknownFormat(f"{source.name}: is {label}", "save its text, or print it to PDF")
+    if (mail := mail_name(text, extension)) is not None:
+        return named(mail, source)
     hinted = format_for_extension(extension)
     if hinted is not None and hinted.name in ("code", "markdown"):
         return Sniffed(hinted, CODE_LANGUAGES.get(extension))
@@ -158,6 +183,15 @@ def sniff_text(head: bytes, source: Source) -> Sniffed:
     if hinted is not None and hinted.is_text:
         return Sniffed(hinted)
     return code_by_first_line(text) or named("text", source)
+
+
+def mail_name(text: str, extension: str) -> str | None:
+    """Whether a text is a message or a mailbox, by how it begins; None where it is neither."""
+    if MAILBOX_START.match(text) or (extension in MAILS and text.startswith("From ")):
+        return "mbox" if HEADER_LINE.match(text) else None
+    if MAIL_START.match(text) or (extension in MAILS and HEADER_LINE.match(text)):
+        return "eml"
+    return None
 
 
 def starts_as_html(text: str) -> bool:
@@ -192,7 +226,7 @@ def named(name: str, source: Source) -> Sniffed:
     hinted = format_for_extension(source.extension)
     if hinted is None or hinted is row or (hinted.is_text and row.is_text):
         return Sniffed(row)
-    if {hinted.name, name} == {"xml", "html"} or (name == "xml" and hinted.name == "text"):
+    if {hinted.name, name} in ({"xml", "html"}, MAILS) or (name == "xml" and hinted.name == "text"):
         return Sniffed(row)
     what = f"{row.label}" if name != "text" else "plain text"
     return Sniffed(row, notices=(f"named .{source.extension}, but its content is {what}: read as that",))

@@ -23,6 +23,7 @@ from localctx.values import Progress
 __all__ = [
     "CHUNK_BYTES",
     "GZIP_MAGIC",
+    "Named",
     "Source",
     "display_name",
     "inflated",
@@ -126,9 +127,20 @@ def os_errors(name: str) -> Iterator[None]:
         raise InputError(f"{name}: cannot be read ({reason})") from None
 
 
+@dataclass(frozen=True, slots=True)
+class Named(os.PathLike[str]):
+    """A file that is called otherwise than its path, wherever it is shown."""
+
+    path: str
+    name: str
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
 def open_path(path: str | bytes | os.PathLike[str]) -> Source:
     """Open a regular file. Raises InputError for anything else, which is not even opened."""
-    access, name = os.fsdecode(path), display_name(path)
+    access, name = os.fsdecode(path), display_name(path.name if isinstance(path, Named) else path)
     if "\0" in access:
         raise InputError(f"{name}: no such file", "a path cannot hold a NUL")
     with os_errors(name):

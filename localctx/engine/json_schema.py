@@ -6,12 +6,15 @@ Objects are closed: they have the declared properties only, in their order. Anno
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from localctx.engine.gbnf import PRIMITIVES, integers, literal, repeated
+from localctx.engine.source_values import STRING_RULE, NothingFits, Sources, one_of, string_rules
 from localctx.errors import UsageError
 
 __all__ = ["grammar_of"]
@@ -19,6 +22,10 @@ __all__ = ["grammar_of"]
 MAX_DEPTH = 64
 MAX_REPEATS = 1000
 """llama.cpp refuses grammars that repeat more."""
+MAX_CHOICES = 1000
+"""Properties of one object, values of one enum, schemas of one anyOf: llama.cpp follows all that are possible
+side by side at every token, so that ever more of them take seconds a token.
+"""
 ANNOTATIONS = frozenset({
     "$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default",
     "examples", "deprecated", "readOnly", "writeOnly", "format", "discriminator", "contentEncoding",
@@ -38,13 +45,17 @@ FORMATS = ("date", "time", "date-time", "uuid")
 HINT = "docs/batch.md lists what a schema may hold"
 
 
-def grammar_of(schema: object) -> str:
+def grammar_of(schema: object, sources: Sources | None = None) -> str:
     """The grammar, whose rule `root` is one JSON value without white space around it.
 
-    Raises UsageError naming the place and the keyword that is wrong or not supported.
+    sources: what strings, numbers and dates are taken from; lengths of strings are not looked at then.
+    Raises UsageError naming the place and the keyword that is wrong or not supported, NothingFits where the
+    sources have nothing for what must be there.
     """
-    writer = _Writer(schema)
+    writer = _Writer(schema, sources)
     root = writer.value(schema, "", frozenset(), 0)
+    if sources is not None and STRING_RULE in writer.refs:
+        writer.rules.update(string_rules(sources.phrases))
     rules = {"root": root, **writer.rules, **PRIMITIVES}
     return "\n".join(f"{name} ::= {rule}" for name, rule in rules.items()) + "\n"
 
@@ -54,6 +65,7 @@ class _Writer:
     """The rules so far. Places are JSON pointers without their first slash."""
 
     document: object
+    sources: Sources | None = None
     rules: dict[str, str] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
 
@@ -77,7 +89,7 @@ class _Writer:
             raise _wrong(place, f"type {json.dumps(types)} is not one of {', '.join(KEYWORDS)}")
         known = frozenset[str]().union(*(KEYWORDS[name] for name in names), {"format"})
         _only(rest, known, place)
-        parts = [self._typed(name, rest, place, depth) for name in names]
+        parts = _fitting(functools.partial(self._typed, name, rest, place, depth) for name in names)
         return parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
 
     def _whole(
@@ -95,7 +107,11 @@ class _Writer:
             raise _wrong(here, "is not a list of schemas")
         if key == "allOf" and len(given) > 1:
             raise _wrong(place, "allOf of several schemas is not supported")
-        parts = [self.value(one, f"{here}/{n}", within, depth + 1) for n, one in enumerate(given)]
+        _check_choices(len(given), "schemas", here)
+        parts = _fitting(
+            functools.partial(self.value, one, f"{here}/{n}", within, depth + 1)
+            for n, one in enumerate(given)
+        )
         return f"({' | '.join(parts)})"
 
     def _reference(self, given: object, place: str, within: frozenset[str], depth: int) -> str:
@@ -119,6 +135,7 @@ class _Writer:
         """One of the values, written as JSON."""
         if not isinstance(values, list) or not values:
             raise _wrong(place, "is not a list of values")
+        _check_choices(len(values), "values", place)
         names = types if isinstance(types, list) else [types]
         kept = [one for one in values if types is None or any(_is_of(one, name) for name in names)]
         if not kept:
@@ -139,14 +156,35 @@ class _Writer:
                 items = repeated(self._rule(each), *_bounds(rest, "minItems", "maxItems", place), '"," ws')
                 return f'"[" ws {items} "]"'
             case "string":
-                return _string(rest, place)
+                return (
+                    _string(rest, place) if self.sources is None else self._source_string(rest, self.sources)
+                )
             case "integer":
-                return self._rule(integers(*_integer_range(rest, place)))
+                low, high = _integer_range(rest, place)
+                if self.sources is not None:
+                    return self._rule(one_of(_between(self.sources.numbers_for(place), low, high)))
+                return self._rule(integers(low, high))
             case "number":
                 if rest.get("minimum", 0) != 0:
                     raise _wrong(place, "minimum of a number other than 0 is not supported")
+                if self.sources is not None:
+                    found = self.sources.numbers_for(place)
+                    is_positive = "minimum" in rest
+                    return self._rule(one_of([n for n in found if not (is_positive and n[0] == "-")]))
                 return "non-negative" if "minimum" in rest else "number"
         return name
+
+    def _source_string(self, rest: Mapping[str, Any], sources: Sources) -> str:
+        """A date or a run of words of the sources."""
+        kind = rest.get("format")
+        if kind == "date":
+            return self._rule(one_of([json.dumps(date) for date in sources.dates]))
+        if kind is not None:
+            return f"{kind}-string"
+        if not sources.phrases:
+            raise NothingFits
+        self.refs[STRING_RULE] = STRING_RULE
+        return STRING_RULE
 
     def _object(self, rest: Mapping[str, Any], place: str, depth: int) -> str:
         """The declared properties in their order, or any names where none are declared."""
@@ -159,6 +197,7 @@ class _Writer:
         if more is False and set(required) - set(properties):
             raise _wrong(_at(place, "required"), "names what additionalProperties forbids")
         members = {**properties, **{name: more for name in required if name not in properties}}
+        _check_choices(len(members), "properties", place)
         if not members:
             if more is False:
                 return '"{" ws "}"'
@@ -175,7 +214,12 @@ class _Writer:
         """
         first = following = '""'
         for name, schema in reversed(members):
-            written = self.value(schema, _at(place, f"properties/{name}"), frozenset(), depth + 1)
+            try:
+                written = self.value(schema, _at(place, f"properties/{name}"), frozenset(), depth + 1)
+            except NothingFits:
+                if name in required:
+                    raise
+                continue
             try:
                 key = literal(json.dumps(name, ensure_ascii=False))
             except UnicodeEncodeError:
@@ -195,12 +239,34 @@ class _Writer:
         return name
 
 
+def _fitting(makers: Iterable[Callable[[], str]]) -> list[str]:
+    """The expressions that can be made. Raises NothingFits where none can."""
+    parts = []
+    for make in makers:
+        with contextlib.suppress(NothingFits):
+            parts.append(make())
+    if not parts:
+        raise NothingFits
+    return parts
+
+
+def _between(numbers: Sequence[str], low: int | None, high: int | None) -> list[str]:
+    """The whole numbers within bounds."""
+    whole = [number for number in numbers if number.lstrip("-").isdecimal()]
+    return [n for n in whole if (low is None or int(n) >= low) and (high is None or int(n) <= high)]
+
+
 def _at(place: str, step: str) -> str:
     return f"{place}/{step}".lstrip("/")
 
 
 def _wrong(place: str, what: str) -> UsageError:
     return UsageError(f"schema at {place or 'its top'}: {what}", HINT)
+
+
+def _check_choices(n: int, what: str, place: str) -> None:
+    if n > MAX_CHOICES:
+        raise _wrong(place, f"{n:,} {what} are more than the {MAX_CHOICES:,} that one place may have")
 
 
 def _only(rest: Mapping[str, Any], known: frozenset[str], place: str) -> None:

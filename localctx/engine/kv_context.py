@@ -5,9 +5,8 @@ Knows no files and no codecs: KV goes out as states and comes back as parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,16 @@ from localctx.engine.restoring import KVWriter, rows_of, slices_of
 from localctx.engine.rope import RopeTable
 from localctx.engine.schedule import Slice
 from localctx.engine.streaming import Delivery, stream_steps, stream_units
+from localctx.engine.tapping import Tapping
 from localctx.engine.working_set import WorkingSet
 from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes, Route
+from localctx.kv_taps import Taps
 from localctx.values import Progress
 
 _MAX_SPARE = 96
 _TOKENS_A_SPARE = 10
+_TOGETHER_TOKENS, _GPU_TOGETHER_TOKENS = 64, 256
+"""Of a prefill, evaluated at a time while texts are decoded beside it."""
 _STEP_TOKENS = 64
 """What a GPU evaluates in the time that a step takes whatever is in it, about."""
 
@@ -63,6 +66,8 @@ class LlamaKVContext(LlamaContext):
         super().__init__(lib, model, sizes, notices)
         self.like: State
         self.restore_times = RestoreTimes()
+        self.n_rebased = 0
+        self._taps: Taps | None = None
 
     @property
     def held_tokens(self) -> tuple[int, ...]:
@@ -106,28 +111,65 @@ class LlamaKVContext(LlamaContext):
         if first >= len(tokens):
             return 0
         n_batch, wanted = self._model.n_batch, np.array(tokens, np.int32)
-        n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx, n_batch)
+        taps = self._taps
+        n_own, n_beside = (0, 0) if taps is None else (taps.n_cells, taps.n_tokens)
+        n_chunk = chunk_tokens(policy, len(prefix), len(tokens), self.n_ctx - n_own, n_batch)
         deliver = Delivery(on_chunk, self.rope_table, len(tokens) - first, on_progress)
-        work: Callable[[WorkingSet], None]
+        self.n_rebased = 0
         if policy.kind == "independent":
+            if taps is not None:
+                raise ValueError("independent units have no taps")
             groups = list(unit_groups(units, len(tokens), first, min(n_chunk, n_batch), len(self._spares)))
-            work = partial(stream_units, tokens=wanted, groups=groups, n_chunk=n_chunk, deliver=deliver)
+
+            def work(working: WorkingSet, tapping: Tapping | None) -> None:
+                stream_units(working, wanted, groups, n_chunk, deliver)
+
         else:
-            n_left, n_positions = sum(part.n_tokens for part in left), self.n_positions - len(prefix)
-            plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, n_positions)
-            kept = _attended(left, plan, first)
+            n_left, n_behind = sum(part.n_tokens for part in left), len(prefix) + n_beside
+            plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, self.n_positions - n_behind)
+            kept, self.n_rebased = _attended(left, plan, first), plan.n_rebased
             if policy.recalled_tokens and route is None:
                 raise ValueError("nothing says which earlier runs are put back")
             asked = route if policy.recalled_tokens else None
-            work = partial(stream_steps, tokens=wanted, plan=plan, left=kept, deliver=deliver, route=asked)
-        with self._emptied():
+
+            def work(working: WorkingSet, tapping: Tapping | None) -> None:
+                stream_steps(working, wanted, plan, kept, deliver, asked, tapping)
+
+        with self._emptied(), self._evaluator(taps) as tapping:
             writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0])
-            working = WorkingSet(self.cells, self, writer, self._spares)
+            working = WorkingSet(self.cells, tapping or self, writer, self._spares)
             with suppress(Stopped):  # what was complete is delivered
                 working.begin(np.array(prefix, np.int32))
-                work(working)
+                work(working, tapping)
             self._empty()
         return working.n_evaluated
+
+    @contextmanager
+    def tapping(self, taps: Taps) -> Iterator[None]:
+        """See kv_taps.TappingContext."""
+        self._taps = taps
+        try:
+            yield
+        finally:
+            self._taps = None
+
+    @contextmanager
+    def _evaluator(self, taps: Taps | None) -> Iterator[Tapping | None]:
+        """What evaluates a stream with taps. Raises ValueError where there are no ids for their sequences."""
+        if taps is None:
+            yield None
+            return
+        sequences = self._spares[2:]
+        if not sequences:
+            raise ValueError("no sequence ids for taps")
+        n_together = _GPU_TOGETHER_TOKENS if self._model.is_offloaded else _TOGETHER_TOKENS
+        tapping = Tapping(
+            taps, self.run_batch, self.cells, self.decoder, sequences, self._new_splitter, n_together
+        )
+        try:
+            yield tapping
+        finally:
+            tapping.close()
 
     def place(
         self,

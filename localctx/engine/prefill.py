@@ -13,7 +13,19 @@ from itertools import pairwise
 from localctx.errors import UsageError
 from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, PrefillPolicy
 
-__all__ = ["Plan", "Step", "chunk_tokens", "plan_prefill", "sink_tokens", "unit_groups", "whole_runs"]
+__all__ = [
+    "HIGHEST_POSITION",
+    "Plan",
+    "Step",
+    "chunk_tokens",
+    "plan_prefill",
+    "sink_tokens",
+    "unit_groups",
+    "whole_runs",
+]
+
+HIGHEST_POSITION = 131_072
+"""llama.cpp turns keys by angles in single precision: at this position they are off by 0.008 at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +33,23 @@ class Step:
     """Evaluate tokens [start, end), which attend to the sinks, to what is put back right before keep_from, to
     [keep_from, start) and to themselves.
 
-    base: token t stands at position n_prefix + base + t · begins_anew: what the cache holds of the stream
-    is forgotten first · is_wanted: the KV goes to the caller.
+    lift: prefix and sinks stand so far above 0 · base: token t stands at lift + n_prefix + base + t ·
+    begins_anew: what the cache holds of the stream is forgotten first · is_wanted: the KV goes to the caller.
     """
 
     start: int
     end: int
     keep_from: int
     base: int = 0
+    lift: int = 0
     begins_anew: bool = False
     is_wanted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """lead: steps before the given KV of tokens [left_from, first) is put behind them, at `left_base`; then
-    the rest. The tokens [0, n_sinks) are never evicted and never moved: they stand right behind the prefix.
+    """lead: steps before the given KV of tokens [left_from, first) is put behind them, at `left_base` and
+    `left_lift`; then the rest. The tokens [0, n_sinks) are never evicted: they stand right behind the prefix.
     """
 
     lead: tuple[Step, ...]
@@ -44,6 +57,12 @@ class Plan:
     left_base: int
     steps: tuple[Step, ...]
     n_sinks: int = 0
+    left_lift: int = 0
+
+    @property
+    def n_rebased(self) -> int:
+        """How often prefix and window are brought together again."""
+        return sum(a.base != b.base and not b.begins_anew for a, b in pairwise(self.steps))
 
 
 def whole_runs(n_tokens: int) -> int:
@@ -101,10 +120,11 @@ def plan_prefill(
 ) -> Plan:
     """The steps of policies exact, window and lazy for tokens [first, n_tokens), wherever it begins the same.
 
-    Positions grow while tokens leave the window, and are taken back, to right behind the sinks and the room
-    for what is put back, when the next chunk would pass the n_positions that are behind the prefix: a token's
-    position does not depend on where the stream began. The first of the n_left tokens at hand are the sinks,
-    unless they are all before `first`.
+    Positions grow while tokens leave the window. When the next chunk would be more than n_positions from the
+    prefix, prefix and sinks are put right before the window and the room for what is put back, which is much
+    less to move than the window is: only distances matter. Past HIGHEST_POSITION it is the window that is
+    taken back. A token's position does not depend on where the stream began. The first of the n_left tokens
+    at hand are the sinks, unless they are all before `first`.
 
     Raises ValueError when `first` is inside a run, or when `left` lacks what the policy attends to.
     """
@@ -120,16 +140,20 @@ def plan_prefill(
         wanted = min(first, n_sinks + window)
         raise ValueError(f"{n_left} tokens of left context before token {first}, {wanted} wanted")
 
-    steps, base = [], 0
+    steps, base, lift = [], 0, 0
     for start, end in _chunks(0, n_tokens, n_chunk):
         keep_from = max(n_sinks, start - window) if start > n_sinks else 0
         if base + start + n_chunk > n_positions:  # whether or not the last chunk is that long
-            base = n_sinks + policy.recalled_tokens - keep_from
+            before, base = base, n_sinks + policy.recalled_tokens - keep_from
+            lift += before - base
+            if lift + n_positions > HIGHEST_POSITION:
+                lift = 0
         if end > first:
-            steps.append(Step(max(start, first), end, keep_from, base))
+            steps.append(Step(max(start, first), end, keep_from, base, lift))
     n_local = n_left if n_left == first else n_left - n_sinks
     left_from = max(first - n_local, steps[0].keep_from) if steps else first
-    return Plan((), left_from, steps[0].base if steps else 0, tuple(steps), n_sinks)
+    left_base, left_lift = (steps[0].base, steps[0].lift) if steps else (0, 0)
+    return Plan((), left_from, left_base, tuple(steps), n_sinks, left_lift)
 
 
 def _segment(policy: PrefillPolicy) -> int:

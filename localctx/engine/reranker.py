@@ -34,14 +34,14 @@ class RerankerFile:
     """A cross-encoder by its file, loaded when it is first asked for; whoever made this closes it."""
 
     def __init__(self, path: Path, options: EngineOptions) -> None:
-        self._path = path
+        self.path = path
         self._options = options
         self._reranker: Reranker | None = None
 
     def open(self) -> Reranker:
         """The cross-encoder, loaded once. Raises ModelError."""
         if self._reranker is None:
-            self._reranker = open_reranker(self._path, self._options)
+            self._reranker = open_reranker(self.path, self._options)
         return self._reranker
 
     def __enter__(self) -> Self:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from localctx._native import Rope, State
 from localctx.engine.prefill import Plan, Step
 from localctx.engine.restoring import rows_of
+from localctx.engine.tapping import Tapping
 from localctx.engine.working_set import WorkingSet
 from localctx.kv import KVChunk, KVPart, OnChunk, Route
 from localctx.values import Progress
@@ -49,11 +50,13 @@ def stream_steps(
     left: Sequence[KVPart],
     deliver: Delivery,
     route: Route | None = None,
+    tapping: Tapping | None = None,
 ) -> None:
     """Evaluate plan.lead, put `left` behind it, evaluate the rest; deliver what is wanted.
 
     `left`: the sinks, where left_from is behind them, and the tokens from left_from on. `route` is asked for
-    what is put back for a step while the one before is evaluated.
+    what is put back for a step while the one before is evaluated. `tapping`: the evaluator, where texts are
+    decoded beside.
     """
     is_pinned = plan.n_sinks == 0
     local = list(left)
@@ -63,6 +66,7 @@ def stream_steps(
         working.pin(plan.n_sinks)
         is_pinned, local = True, rows_of(left, plan.n_sinks)
     working.begin_anew(plan.lead[0].start if plan.lead else plan.left_from, plan.left_base)
+    working.move(plan.left_base, plan.left_lift)
     for step in plan.lead:
         working.evaluate(tokens[step.start : step.end])
     working.append(local)
@@ -72,14 +76,20 @@ def stream_steps(
                 working.pin(plan.n_sinks)
                 is_pinned = True
             working.forget_recalled()
+            if tapping is not None and (step.begins_anew or working.moves(step.base, step.lift)):
+                tapping.drain()  # its cells would be there twice
             if step.begins_anew:
                 working.begin_anew(step.start, step.base)
             working.keep_from(step.keep_from)
-            working.move(step.base)
+            working.move(step.base, step.lift)
             working.recall(recalls.of(number))
+            if tapping is not None:
+                tapping.stand(*working.standing, step.start)
             working.evaluate(tokens[step.start : step.end])
             if step.is_wanted:
                 deliver(step.start, working.export(step.start, step.end))
+    if tapping is not None:
+        tapping.drain()
 
 
 class _Recalls:

@@ -1,8 +1,8 @@
 """The cells of a streaming prefill: [prefix | sinks | put back | local tokens].
 
-Positions grow, and are taken back. Sequence 0 holds it all; spare sequences lend their ids to what is
-exported. Tokens are counted from the stream's start, token t stands at position base + t. Knows no policy:
-plans come from prefill.py.
+Positions grow; prefix and sinks follow, or all is taken back. Sequence 0 holds it all; spare sequences lend
+their ids to what is exported. Tokens are counted from the stream's start, token t stands at base + t. Knows
+no policy: plans come from prefill.py.
 """
 
 from __future__ import annotations
@@ -54,43 +54,63 @@ class WorkingSet:
         self._spares = spares
         self._n_prefix = self._n_fixed = 0
         self._start = self._end = 0  # the local tokens held
-        self._base = 0
+        self._base = self._lift = 0  # of token 0, of the prefix
+        self._fixed: State | None = None  # prefix and sinks as they were evaluated
         self._recalled = (0, 0)  # positions of what was put back before the local tokens
         self.n_evaluated = 0
-        self.n_moved = 0
 
     def begin(self, prefix: NDArray[np.int32]) -> None:
         """Evaluate the prefix at positions 0, 1 …"""
         self._evaluator.run_tokens(_MAIN, 0, prefix)
         self.n_evaluated += len(prefix)
         self._n_prefix = self._n_fixed = self._base = len(prefix)
+        self._fixed = None
 
     def pin(self, n_sinks: int) -> None:
         """The first n_sinks local tokens, which stand right behind the prefix, become sinks."""
         if n_sinks:
             self._n_fixed = self._n_prefix + n_sinks
             self._start += n_sinks
+            self._fixed = None
 
     def begin_anew(self, token: int, base: int) -> None:
         """Forget the local tokens; the next one is `token`, token t stands behind the prefix at base + t."""
         if self._end > self._start:
-            self._cells.drop(_MAIN, self._n_fixed)
+            self._cells.drop(_MAIN, self._lift + self._n_fixed)
         self._start = self._end = token
-        self._base = self._n_prefix + base
+        self._base = self._lift + self._n_prefix + base
 
-    def move(self, base: int) -> None:
-        """Let token t stand behind the prefix at base + t, those that are held too."""
-        before, self._base = self._base, self._n_prefix + base
-        if self._base == before:
-            return
-        if self._end > self._start:
+    @property
+    def standing(self) -> tuple[tuple[int, int], int, int]:
+        """(positions of prefix and sinks, where token 0 would stand, the first local token that is held)."""
+        return (self._lift, self._lift + self._n_fixed), self._base, self._start
+
+    def moves(self, base: int, lift: int) -> bool:
+        """Whether move() would change anything."""
+        return (lift, lift + self._n_prefix + base) != (self._lift, self._base)
+
+    def move(self, base: int, lift: int = 0) -> None:
+        """Let prefix and sinks stand from `lift` on, and tokens, those that are held too, behind the prefix
+        at base + t.
+        """
+        before, self._base = self._base, lift + self._n_prefix + base
+        held = self._lift, self._lift + self._n_fixed
+        fixed = None
+        if lift != self._lift and self._n_fixed:
+            fixed = self._fixed = self._fixed or self._taken(*held)
+            self._cells.drop(_MAIN, *held)
+        if self._base != before and self._end > self._start:
             moved, end = self._spares[1], self._base + self._end
-            self._writer.write(moved, self._lifted(before))
+            self._writer.write(moved, self._lowered(before))
             self._cells.copy(moved, _MAIN, self._base + self._start, end)
             self._cells.drop(moved)
-        self.n_moved += 1
+        self._lift = lift
+        if fixed is not None:
+            positions = np.arange(lift, lift + self._n_fixed, dtype=np.int32)
+            parts = [KVPart(fixed, 0, self._n_fixed, 0)]
+            self._writer.write(_MAIN, slices_of(parts, positions, self._writer.slice_tokens))
 
-    def _lifted(self, before: int) -> Iterator[KVSlice]:
+    def _lowered(self, before: int) -> Iterator[KVSlice]:
         """The local tokens, which stand at before + t and are taken out, for where they shall stand."""
         for start in range(self._start, self._end, self._writer.slice_tokens):
             end = min(start + self._writer.slice_tokens, self._end)
@@ -112,8 +132,9 @@ class WorkingSet:
         """
         end = self._base + self._start
         first = end - sum(part.n_tokens for part in parts)
-        if first < self._n_fixed:
-            raise ValueError(f"{end - first} tokens put back, there is room for {end - self._n_fixed}")
+        room = end - self._lift - self._n_fixed
+        if end - first > room:
+            raise ValueError(f"{end - first} tokens put back, there is room for {room}")
         if parts:
             positions = np.arange(first, end, dtype=np.int32)
             self._writer.write(_MAIN, slices_of(parts, positions, self._writer.slice_tokens))

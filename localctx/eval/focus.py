@@ -1,10 +1,14 @@
-"""Order and focus: how many passages, in which order, at which attention temperature. A leaf.
+"""Order and focus: how many passages, in which order, how sharply and how far back they are seen. A leaf.
 
-Chapters that say the same of different cities, stored once; the right passage is among 4, 8 or 12 of them,
-a third of the tokens being evaluated again, as `ask` does. The temperature is YaRN's attention factor at the
-time of the question: keys and queries are that much longer, so weights are sharper above 1.
+Chapters that say the same of different things, stored once; the right passage is among 4, 8 or 12 of them, a
+third of the tokens being evaluated again, as `ask` does. Every question is asked in all ways before the next
+one, so that a run that is ended has compared like with like.
 
-    python -m localctx.eval.focus [--documents 1] [--questions 12] [--passages 4,12] [--factors 0.9,1.1]
+An arm is PASSAGES:ORDER[:FACTOR[:FAR]]. FACTOR is YaRN's attention factor at the time of the question: keys
+and queries are that much longer, so weights are sharper above 1. FAR weighs by distance: the restored keys of
+the passage farthest from the question are that much longer, those between by powers of it.
+
+    python -m localctx.eval.focus [--documents 4] [--questions 12] [--arms 4:document,8:best-last:1.1]
 """
 
 from __future__ import annotations
@@ -14,10 +18,13 @@ import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 
-from localctx.errors import NotComposable
+import numpy as np
+
+from localctx import _native
+from localctx.errors import NotComposable, UsageError
 from localctx.from_settings import ChosenModel, choose_model, open_model_for
 from localctx.kv import KVContext
 from localctx.session.cache import KVModel
@@ -26,46 +33,68 @@ from localctx.verify.confusable import KINDS, Chapter, ConfusableDocument, Shape
 from localctx.verify.gate import probe_text
 from localctx.verify.questions import Asker, Mode, StoredDocument, store_document
 
-__all__ = ["ORDERS", "Row", "Wanted", "measure", "ordered", "render"]
+__all__ = ["ORDERS", "Arm", "Tried", "Wanted", "arm_of", "measure", "opened", "ordered", "render", "weighed"]
 
 ORDERS = ("document", "best-last", "best-first")
-SHAPE = Shape(n_filler=200, n_passage=128, n_chapters=12)
+DEFAULT_ARMS = (
+    "4:document,4:best-last,8:document,8:best-last,12:document,12:best-last,"
+    "8:document:0.9,8:document:1.1,8:best-last:1:0.8"
+)
+SHAPE = Shape(n_filler=100, n_passage=64, n_chapters=12)
 N_CTX = 8192
 WINDOW = 4096
 AS_ASKED = Mode("as ask does", codec="f16", refresh=1 / 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One way: right answers of n · n_evaluated: tokens before the first one, on average."""
+class Arm:
+    """One way to put passages before a question."""
 
     n_passages: int
-    order: str
-    factor: float
-    n_right: int
-    n: int
-    n_evaluated: float
+    order: str = ORDERS[0]
+    factor: float = 1.0
+    far: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """As it is typed, all of it."""
+        return f"{self.n_passages}:{self.order}:{self.factor:g}:{self.far:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Every number of passages is measured in every order, then in the document's order at every factor."""
+    """Questions of each document are about its first chapters in random order; shape: of the documents."""
 
-    n_documents: int = 1
+    arms: tuple[Arm, ...]
+    n_documents: int = 4
     n_questions: int = 12
-    n_passages: tuple[int, ...] = (4, 12)
-    orders: tuple[str, ...] = ORDERS
-    factors: tuple[float, ...] = (0.9, 1.1)
+    seed: int = 0
+    shape: Shape = SHAPE
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """A chapter that is asked about, and the others in the order in which they are taken along."""
+class Tried:
+    """One question asked in one way. n_evaluated: tokens before the answer's first one."""
 
-    document: ConfusableDocument
-    stored: StoredDocument
-    asked: Chapter
-    others: tuple[Chapter, ...]
+    document: int
+    asked: str
+    arm: str
+    is_right: bool
+    n_evaluated: int
+
+
+def arm_of(text: str) -> Arm:
+    """`8:best-last:1.1` as an arm. Raises UsageError."""
+    n, order, *others = (text if ":" in text else f"{text}:{ORDERS[0]}").split(":")
+    try:
+        n_passages, numbers = int(n), [float(one) for one in others]
+    except ValueError:
+        n_passages, numbers = 0, []
+    if not (1 <= n_passages <= 12 and order in ORDERS and len(numbers) < 3 and all(x > 0 for x in numbers)):
+        raise UsageError(
+            f"--arms: {text!r} is no way to put passages", f"PASSAGES:{'|'.join(ORDERS)}[:FACTOR[:FAR]]"
+        )
+    return Arm(n_passages, order, *numbers)
 
 
 def ordered(asked: Chapter, others: Sequence[Chapter], order: str) -> list[Chapter]:
@@ -78,28 +107,45 @@ def ordered(asked: Chapter, others: Sequence[Chapter], order: str) -> list[Chapt
     return sorted([asked, *rest], key=lambda chapter: chapter.first)
 
 
-def measure(settings: Settings, chosen: ChosenModel, wanted: Wanted) -> Iterator[Row]:
-    """A row a way, as soon as it is measured. Raises NotComposable for a model whose KV cannot be stored, and
+def measure(settings: Settings, chosen: ChosenModel, wanted: Wanted) -> Iterator[Tried]:
+    """Every answer as soon as it is there. Raises NotComposable for a model whose KV cannot be stored, and
     what the engine raises.
     """
-    with _opened(settings, chosen) as (model, context):
+    with ExitStack() as stack:
+        model, context = stack.enter_context(opened(settings, chosen))
         asker = Asker(model, context)
-        questions = list(_questions(model, context, asker.prefix, wanted))
-        for n_passages in wanted.n_passages:
-            for order in wanted.orders:
-                yield _row(asker, questions, n_passages, order, 1.0)
-    for factor in wanted.factors:
-        sharper = replace(
-            settings, rope_scaling="yarn", rope_scale=1.0, yarn_ext_factor=0.0, yarn_attn_factor=factor
-        )
-        with _opened(sharper, chosen) as (model, context):
-            asker = Asker(model, context)
-            for n_passages in wanted.n_passages:
-                yield _row(asker, questions, n_passages, ORDERS[0], factor)
+        askers = {1.0: asker}
+        context.place(asker.prefix, [])
+        like = context.export(0, 1)
+        for factor in sorted({arm.factor for arm in wanted.arms} - {1.0}):
+            sharper = replace(
+                settings, rope_scaling="yarn", rope_scale=1.0, yarn_ext_factor=0.0, yarn_attn_factor=factor
+            )
+            askers[factor] = Asker(*stack.enter_context(opened(sharper, chosen)))
+        haystack = words(probe_text(), model.tokenize)
+        for number in range(wanted.seed, wanted.seed + wanted.n_documents):
+            document = make_document(number, haystack, model.tokenize, KINDS["city"], wanted.shape)
+            stored = store_document(context, asker.prefix, document, WINDOW, AS_ASKED.codec)
+            for asked, others in _questions(document, number, wanted.n_questions):
+                for arm in wanted.arms:
+                    attended = ordered(asked, others[: arm.n_passages - 1], arm.order)
+                    seen = weighed(like, context.rope_table.head_dim, stored, attended, arm.far)
+                    found = askers[arm.factor].ask(document, seen, attended, asked, AS_ASKED)
+                    yield Tried(number, asked.name, arm.name, found.is_right, found.n_evaluated)
+
+
+def _questions(
+    document: ConfusableDocument, seed: int, n_questions: int
+) -> Iterator[tuple[Chapter, list[Chapter]]]:
+    """Chapters that are asked about, and the others in the order in which they are taken along."""
+    source = random.Random(seed)  # noqa: S311  # reproducible, not secret
+    for asked in source.sample(document.chapters, n_questions):
+        others = [chapter for chapter in document.chapters if chapter is not asked]
+        yield asked, source.sample(others, len(others))
 
 
 @contextmanager
-def _opened(settings: Settings, chosen: ChosenModel) -> Iterator[tuple[KVModel, KVContext]]:
+def opened(settings: Settings, chosen: ChosenModel) -> Iterator[tuple[KVModel, KVContext]]:
     """The model and a context of it. Raises NotComposable."""
     with closing(open_model_for(settings, chosen)) as model:
         refusal = model.kv_refusal() if isinstance(model, KVModel) else "it has no KV to store"
@@ -109,72 +155,78 @@ def _opened(settings: Settings, chosen: ChosenModel) -> Iterator[tuple[KVModel, 
             yield model, context
 
 
-def _questions(
-    model: KVModel, context: KVContext, prefix: Sequence[int], wanted: Wanted
-) -> Iterator[_Question]:
-    """Of each document, which is prefilled here, the first chapters are asked about."""
-    haystack = words(probe_text(), model.tokenize)
-    for number in range(wanted.n_documents):
-        document = make_document(number, haystack, model.tokenize, KINDS["city"], SHAPE)
-        stored = store_document(context, prefix, document, WINDOW, AS_ASKED.codec)
-        source = random.Random(number)  # noqa: S311  # reproducible, not secret
-        for asked in source.sample(document.chapters, wanted.n_questions):
-            others = [chapter for chapter in document.chapters if chapter is not asked]
-            yield _Question(document, stored, asked, tuple(source.sample(others, len(others))))
+def weighed(
+    like: _native.State, head_dim: int, stored: StoredDocument, attended: Sequence[Chapter], far: float
+) -> StoredDocument:
+    """The document with the keys of the attended passages longer or shorter: the first one's by `far`, the
+    last one's not at all. like: any state of the context.
+    """
+    if far == 1.0:
+        return stored
+    as_it_is = _native.Rope(np.zeros(head_dim // 2), head_dim, neox=False)
+    pieces = {}
+    for place, chapter in enumerate(attended):
+        weight = far ** (1 - place / max(1, len(attended) - 1))
+        longer = _native.Rope(np.zeros(head_dim // 2), head_dim, neox=False, magnitude=weight)
+        at = chapter.first
+        for run, row, n_tokens in stored.rows(chapter.first, chapter.end):
+            blob = _native.compose(like, [(run, row, n_tokens)], np.arange(n_tokens, dtype=np.int32), longer)
+            data = _native.encode(_native.State(blob), 0, n_tokens, as_it_is, AS_ASKED.codec)
+            pieces[at] = _native.Run(data)
+            at += n_tokens
+    starts = tuple(sorted(pieces))
+    return StoredDocument(starts, tuple(pieces[start] for start in starts))
 
 
-def _row(asker: Asker, questions: Sequence[_Question], n_passages: int, order: str, factor: float) -> Row:
-    outcomes = [
-        asker.ask(
-            one.document,
-            one.stored,
-            ordered(one.asked, one.others[: n_passages - 1], order),
-            one.asked,
-            AS_ASKED,
-        )
-        for one in questions
+def render(tried: Sequence[Tried], arms: Sequence[Arm]) -> str:
+    """A table in Markdown, of the questions that were asked in every way. Gained and lost: beside as many
+    passages in the document's order.
+    """
+    by_arm = {
+        arm.name: {(one.document, one.asked): one for one in tried if one.arm == arm.name} for arm in arms
+    }
+    complete = set.intersection(*map(set, by_arm.values())) if by_arm else set()
+    lines = [
+        "| passages | order | attention factor | far | right | gained, lost | evaluated |",
+        "|---|---|---|---|---|---|---|",
     ]
-    n_right = sum(outcome.is_right for outcome in outcomes)
-    n_evaluated = sum(outcome.n_evaluated for outcome in outcomes) / len(outcomes)
-    return Row(n_passages, order, factor, n_right, len(outcomes), round(n_evaluated, 1))
-
-
-def render(rows: Sequence[Row]) -> str:
-    """A table in Markdown."""
-    lines = ["| passages | order | attention factor | right | evaluated |", "|---|---|---|---|---|"]
-    for row in rows:
-        cells = (row.n_passages, row.order, f"{row.factor:g}", f"{row.n_right} of {row.n}")
-        lines.append("| " + " | ".join(map(str, cells)) + f" | {row.n_evaluated:,.0f} |")
+    for arm in arms:
+        found = {key: by_arm[arm.name][key] for key in complete}
+        plain = by_arm.get(Arm(arm.n_passages).name, found)
+        gained = sum(one.is_right > plain[key].is_right for key, one in found.items())
+        lost = sum(one.is_right < plain[key].is_right for key, one in found.items())
+        n_right = sum(one.is_right for one in found.values())
+        n_evaluated = sum(one.n_evaluated for one in found.values()) / max(1, len(found))
+        cells = (arm.n_passages, arm.order, f"{arm.factor:g}", f"{arm.far:g}", f"{n_right} of {len(found)}")
+        lines.append("| " + " | ".join(map(str, cells)) + f" | {gained}, {lost} | {n_evaluated:,.0f} |")
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print. Raises what localctx.errors names."""
     parser = argparse.ArgumentParser(prog="python -m localctx.eval.focus")
-    parser.add_argument("--documents", type=int, default=1)
+    parser.add_argument("--documents", type=int, default=4)
     parser.add_argument("--questions", type=int, default=12, help="of each document, at most 12")
-    parser.add_argument("--passages", default="4,12", help="how many are attended, one after another")
-    parser.add_argument("--orders", default=",".join(ORDERS))
-    parser.add_argument("--factors", default="0.9,1.1", help="YaRN's attention factor, one after another")
+    parser.add_argument("--seed", type=int, default=0, help="of the first document")
+    parser.add_argument("--arms", default=DEFAULT_ARMS, help="PASSAGES:ORDER[:FACTOR[:FAR]], with commas")
+    parser.add_argument("--passage", type=int, default=SHAPE.n_passage, help="tokens of a passage")
+    parser.add_argument("--filler", type=int, default=SHAPE.n_filler, help="tokens after the name")
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--model")
-    parser.add_argument("--json", action="store_true", help="a line of JSON a row, as it is found")
+    parser.add_argument("--json", action="store_true", help="a line of JSON an answer, as it is found")
     given = parser.parse_args(arguments)
-    settings, chosen = choose_model({"model": given.model, "store": "off"})
-    wanted = Wanted(
-        given.documents,
-        given.questions,
-        tuple(int(n) for n in given.passages.split(",")),
-        tuple(given.orders.split(",")),
-        tuple(float(factor) for factor in filter(None, given.factors.split(","))),
-    )
-    rows = []
-    for row in measure(settings, chosen, wanted):
-        rows.append(row)
+    settings, chosen = choose_model({"model": given.model, "store": "off", "threads": given.threads})
+    arms = tuple(map(arm_of, given.arms.split(",")))
+    shape = Shape(given.filler, given.passage, SHAPE.n_chapters)
+    wanted = Wanted(arms, given.documents, given.questions, given.seed, shape)
+    tried = []
+    for one in measure(settings, chosen, wanted):
+        tried.append(one)
         if given.json:
-            sys.stdout.write(json.dumps(asdict(row)) + "\n")
+            sys.stdout.write(json.dumps(asdict(one)) + "\n")
             sys.stdout.flush()
     if not given.json:
-        sys.stdout.write(render(rows) + "\n")
+        sys.stdout.write(render(tried, arms) + "\n")
 
 
 if __name__ == "__main__":

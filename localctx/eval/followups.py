@@ -36,7 +36,7 @@ from localctx.session.run import Run, start
 from localctx.settings import nearest
 from localctx.values import Message, Model, Request, Sampling
 
-__all__ = ["Outcome", "Wanted", "main", "measure", "table", "written"]
+__all__ = ["Outcome", "Wanted", "checked_languages", "main", "measure", "table", "written"]
 
 N_THINGS = 24
 FILLER_SENTENCES = 4
@@ -69,11 +69,15 @@ class Outcome:
 
 
 def written(
-    speech: Speech, things: Sequence[Thing], folder: Path, dice: random.Random
+    speech: Speech,
+    things: Sequence[Thing],
+    folder: Path,
+    dice: random.Random,
+    n_filler: int = FILLER_SENTENCES,
 ) -> tuple[Path, dict[tuple[int, int], int]]:
     """A document that tells everything about the things, a section each, and the offset of each fact.
 
-    Half of the facts do not name their thing: the heading does.
+    n_filler: sentences of other matters before each fact.
     """
     prose = made_sentences(PROSE[speech.code], dice)
     text, offsets = "", dict[tuple[int, int], int]()
@@ -83,8 +87,8 @@ def written(
         dice.shuffle(order)
         for aspect in order:
             told = speech.aspects[aspect].tells.format(e=thing.name, v=thing.values[aspect])
-            filler = speech.joiner.join(next(prose) for _ in range(FILLER_SENTENCES))
-            text += f"{filler}{speech.joiner}"
+            filler = speech.joiner.join(next(prose) for _ in range(n_filler))
+            text += f"{filler}{speech.joiner}" if filler else ""
             offsets[number, aspect] = len(text)
             text += f"{told[0].upper()}{told[1:]}\n\n"
     path = folder / f"{speech.code}.md"
@@ -92,15 +96,20 @@ def written(
     return path, offsets
 
 
-def measure(wanted: Wanted) -> Iterator[Outcome]:
-    """The outcomes of all scripts. Raises UsageError for a language, and what localctx.errors names for
-    models and settings.
-    """
-    for language in wanted.languages:
+def checked_languages(languages: Sequence[str]) -> None:
+    """Raises UsageError for a language that has no scripts."""
+    for language in languages:
         if language not in LANGUAGES:
             raise UsageError(
                 f"unknown language {language!r}{nearest(language, LANGUAGES)}", ",".join(LANGUAGES)
             )
+
+
+def measure(wanted: Wanted) -> Iterator[Outcome]:
+    """The outcomes of all scripts. Raises UsageError for a language, and what localctx.errors names for
+    models and settings.
+    """
+    checked_languages(wanted.languages)
     flags: dict[str, object] = {"model": wanted.model, "embedder": wanted.embedder, "store": "off"}
     settings, chosen = choose_model(flags)
     with (

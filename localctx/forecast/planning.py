@@ -85,6 +85,7 @@ def make_plan(
         for step in steps
         if step.rung.strategy in STRATEGIES_OF[asked.command]
         and not (stored.refusal and step.rung.strategy == "stream")
+        and not (asked.is_summary and step.rung.name == "lazy-store")
     }
     ways, said = ways_of(site, steps, works, stored, program_bytes)
     return Plan(
@@ -127,7 +128,7 @@ def _exact_rung(site: Site, n_needed: int) -> RungName:
 def _stored_rung(site: Site, task: Task, stored: Stored, forecast: Forecast) -> RungName:
     """What stored KV is under these settings, as session.supply chooses."""
     lazy = site.settings.cache.lazy
-    if lazy == "off" or not task.n_missing:
+    if lazy == "off" or not task.n_missing or task.n_parts:
         return "streamed-store"
     is_quick = forecast.rates.streamed(task.n_missing, task.held) <= EAGER_SECONDS
     is_short = task.n_missing <= 1.5 * LAZY_TOKENS

@@ -91,6 +91,8 @@ def work_of(rung: RungName, task: Task, rates: Rates, *, for_summary: bool) -> W
     if for_summary:
         if rung in ("map-reduce", "condense"):
             return _in_parts(task, rates, reads_all=rung == "map-reduce")
+        if rung == "streamed-store":
+            return _in_sections(task, rates)
         return _whole_in_parts(task, rates)
     match rung:
         case "streamed-store":
@@ -161,3 +163,15 @@ def _in_parts(task: Task, rates: Rates, *, reads_all: bool) -> Work:
     seconds += n_merges * rates.prefill(MAX_MERGED * POINT_TOKENS + task.part_around)
     n_ctx = task.n_seq * (task.part_tokens + task.part_around)
     return Work(0.0, seconds + SELECT_S, n_ctx, task.n_seq)
+
+
+def _in_sections(task: Task, rates: Rates) -> Work:
+    """A summary of sections, each read beside the prefill or from stored KV, and merged."""
+    prepare = rates.streamed(task.n_missing, task.held)
+    n_merges = task.n_parts // max(1, MAX_MERGED - 1)
+    n_prompt = MAX_MERGED * POINT_TOKENS + task.part_around
+    seconds = task.n_parts * task.part_around * rates.prefill_s
+    seconds += (task.n_parts + n_merges) * rates.decode(POINT_TOKENS, n_prompt)
+    seconds += n_merges * rates.prefill(n_prompt)
+    n_ctx = task.prefill_n_ctx + task.n_seq * (task.part_tokens + task.part_around)
+    return Work(prepare, seconds + SELECT_S, n_ctx, task.n_seq, True, task.n_missing, task.n_tokens)

@@ -6,7 +6,8 @@ They are loaded by whoever uses them first, and freed at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from localctx.engine.embedder import EmbedderFile
 from localctx.engine.gguf import open_embedding_model, open_reranking_model
@@ -17,7 +18,7 @@ from localctx.registry.known_models import match
 from localctx.registry.resolve import resolve
 from localctx.settings import DEFAULT_EMBEDDER, Settings
 
-__all__ = ["opened_embedder", "opened_reranker"]
+__all__ = ["chooser_files", "opened_embedder", "opened_reranker"]
 
 
 @contextmanager
@@ -49,6 +50,16 @@ def opened_embedder(settings: Settings) -> Iterator[EmbedderFile | str | None]:
         EngineOptions(name=resolved.name, n_threads=settings.threads),
     ) as file:
         yield file
+
+
+def chooser_files(settings: Settings) -> tuple[Path, ...]:
+    """The files of the embedder and the cross-encoder that the settings name, those that are there."""
+    found = []
+    for name in (settings.embedder, settings.reranker):
+        with suppress(ModelError):  # whoever opens it tells
+            if name not in (None, "off"):
+                found.append(resolve(name).path)
+    return tuple(found)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ The rule, in this order:
    where the passages say the same in the same words.
 2. Question and answer are in another language than the passages, so words cannot be compared: "partial".
 3. The passages hold no word of a question of three words or more, or of one that names what the document
-   lacks, or the answer has no word of its own: "none".
+   lacks, or the answer has no word of its own: "none"; not so where what the answer was taken from means what
+   is asked for (`is_meant`), since a question may be put in other words.
 4. The question holds a year or a code word that the document lacks: "none". A name that it lacks (it may be
    the author's, or another form): "none" where the answer is not the passages' own or speaks of another name.
 5. Each sentence of the answer is judged by its place: the two sentences in a row, with the headings above
@@ -25,7 +26,7 @@ counts as supported; what is denied in other words is not seen. Measured in docs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,11 +108,13 @@ def judgement(
     headings: Sequence[Sequence[str]] = (),
     absent: Collection[str] = (),
     language: str = "en",
+    is_meant: Callable[[], bool] = lambda: False,
 ) -> Judgement:
     """Whether the attended `passages`, under their headings, support the answer (rule above).
 
     absent: the question's content words that occur nowhere in the whole document, as
-    `LexicalIndex.absent(question)` gives them.
+    `LexicalIndex.absent(question)` gives them · is_meant: whether what holds the answer means what is asked
+    for; asked where no word tells.
     """
     source = "\n".join(passages)
     if says_not_found(answer) and not (
@@ -123,7 +126,7 @@ def judgement(
     if same is False:
         return Judgement("partial", tuple(Statement(s.start, s.end, "partial") for s in spans))
     asked = Asked.over(question, passages, headings, absent, language)
-    if reason := _declined(asked, answer, is_sure=same is True):
+    if reason := _declined(asked, answer, is_meant, is_sure=same is True):
         return Judgement("none", tuple(Statement(s.start, s.end, "none") for s in spans), reason)
     judged = tuple(
         Statement(s.start, s.end, _verdict(asked, s.text, source, is_sure=same is True)) for s in spans
@@ -133,7 +136,7 @@ def judgement(
     return Judgement(verdict, judged, "no place in the document says so" if verdict == "none" else "")
 
 
-def _declined(asked: Asked, answer: str, *, is_sure: bool) -> str:
+def _declined(asked: Asked, answer: str, is_meant: Callable[[], bool], *, is_sure: bool) -> str:
     """Why the document cannot answer the question at all; "" where it may."""
     if asked.beyond.certain:
         return f"not in the document: {', '.join(asked.beyond.certain)}"
@@ -143,7 +146,7 @@ def _declined(asked: Asked, answer: str, *, is_sure: bool) -> str:
     place, share = _place(asked, own)
     is_held = share >= SUPPORTED_SHARE
     is_told = len(asked.terms) > FEW_WORDS or bool(asked.beyond) or not (own or claims(answer))
-    if asked.terms and asked.is_unheard_of and is_told:
+    if asked.terms and asked.is_unheard_of and is_told and not is_meant():
         return "the document holds no word of the question"
     if asked.beyond.names and (not is_held or _speaks_of_another(asked, answer, place)):
         return f"not in the document: {', '.join(asked.beyond.names)}"

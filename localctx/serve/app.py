@@ -25,7 +25,7 @@ from localctx.serve.documents import NoSuchFile
 from localctx.serve.gate import Gate
 from localctx.serve.jobs import no_such_model
 from localctx.serve.keys import Tenant
-from localctx.serve.problems import Problem, of_error, of_validation
+from localctx.serve.problems import Problem, of_error, of_unreadable, of_validation
 from localctx.serve.service import Service
 from localctx.serve.worker import Outcomes
 
@@ -132,6 +132,8 @@ async def _tell_validation(request: Request, error: Exception) -> Response:
 async def _tell_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return _unexpected()
+    if error.status_code == 400:  # what the library says of it is about its own parser
+        return of_unreadable(request.headers.get("content-type", "")).response()
     codes = {404: "unknown_url", 405: "method_not_allowed", 408: "body_too_slow", 413: "body_too_large"}
     message = f"{error.detail}: {request.method} {request.url.path}"
     code = codes.get(error.status_code)
@@ -205,9 +207,7 @@ async def embeddings(service: Serving, body: EmbeddingsBody) -> JSONResponse:
         {
             "object": "embedding",
             "index": number,
-            "embedding": base64.b64encode(row.astype("<f4").tobytes()).decode()
-            if as_base64
-            else row.tolist(),
+            "embedding": _as_base64(row) if as_base64 else row.tolist(),
         }
         for number, row in enumerate(vectors)
     ]

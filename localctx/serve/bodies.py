@@ -24,6 +24,8 @@ def _whole(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_whole)]
 
+StopText = Annotated[Text, Field(min_length=1)]
+
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -89,7 +91,7 @@ class ChatBody(_Body):
     min_p: float | None = Field(None, ge=0, le=1)
     n: int | None = Field(None, ge=1, le=MAX_CHOICES)
     seed: int | None = Field(None, ge=-(1 << 63), lt=1 << 63)
-    stop: Text | Annotated[list[Text], Field(max_length=4)] | None = None
+    stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
     response_format: dict[str, Any] | None = None
     localctx: DocumentsField | None = None
     # Those that have an effect which is not there: refused unless they ask for nothing (chat.py).

@@ -20,6 +20,8 @@ __all__ = ["Gate", "Limits"]
 
 OPEN_PATHS = frozenset({"/healthz"})
 UPLOAD_PATH = "/v1/files"
+LINGER_S, IDLE_S = 30.0, 1.0
+"""Seconds for which what a client still sends is taken after it was refused, and for which it may pause."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 OnResponse = Callable[[str, str, int], None]
 """Called with (tenant's name, path, status) when a response begins."""
@@ -58,21 +60,23 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers, name = Headers(scope=scope), "-"
+        body = _Body(receive, headers)
+        answered = body.ending(send)
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._on_response(name, _path(scope), message["status"])
-            await send(message)
+            await answered(message)
 
         try:
             tenant = self._tenant(scope, headers)
             name = tenant.name
             scope.setdefault("state", {})["tenant"] = tenant
-            most = self._most_bytes(scope, headers)
+            body.limit(self._most_bytes(scope, headers), self._limits.body_s)
         except Problem as problem:
             await problem.response()(scope, receive, counted)
             return
-        await self._app(scope, _limited(receive, most, self._limits.body_s), counted)
+        await self._app(scope, body.receive, counted)
 
     def _tenant(self, scope: Scope, headers: Headers) -> Tenant:
         """Raises Problem for a wrong key or host."""
@@ -102,26 +106,65 @@ class Gate:
         return most
 
 
-def _limited(receive: Receive, most: int, seconds: float) -> Receive:
-    """receive() that ends a body that is too long, or takes too long to arrive."""
-    n_bytes, is_whole, until = 0, False, asyncio.get_running_loop().time() + seconds
+class _Body:
+    """A request's body on its way: how much of it there may be, and what happens to the rest of it."""
 
-    async def limited() -> Message:
-        nonlocal n_bytes, is_whole
-        if is_whole:
-            return await receive()
+    def __init__(self, receive: Receive, headers: Headers) -> None:
+        self._receive, self._most, self._until, self._seconds = receive, 0, 0.0, 0.0
+        self._n_bytes = 0
+        self._is_whole = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
+
+    def limit(self, most: int, seconds: float) -> None:
+        """So many bytes, within so many seconds from now."""
+        self._most, self._seconds = most, seconds
+        self._until = asyncio.get_running_loop().time() + seconds
+
+    async def receive(self) -> Message:
+        """The next piece. Raises HTTPException for a body that is too long, or takes too long to arrive."""
+        if self._is_whole:
+            return await self._receive()
         try:
-            async with asyncio.timeout_at(until):
-                message = await receive()
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"the body took longer than {seconds:g} s") from None
-        n_bytes += len(message.get("body", b""))
-        if n_bytes > most:
-            raise HTTPException(413, f"the body may have {most:,} bytes")
-        is_whole = message["type"] != "http.request" or not message.get("more_body", False)
+            raise HTTPException(408, f"the body took longer than {self._seconds:g} s") from None
+        self._n_bytes += len(message.get("body", b""))
+        if self._n_bytes > self._most:
+            raise HTTPException(413, f"the body may have {self._most:,} bytes")
+        self._note_end(message)
         return message
 
-    return limited
+    def ending(self, send: Send) -> Send:
+        """send() that closes the connection behind a response that came before the body was read.
+
+        Closed at once it would be reset under a client that still sends, and the response lost with it.
+        """
+        closes = False
+
+        async def ending(message: Message) -> None:
+            nonlocal closes
+            if message["type"] == "http.response.start" and not self._is_whole:
+                closes = True
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            if closes and message["type"] == "http.response.body" and not message.get("more_body", False):
+                await send({**message, "more_body": True})
+                await self._drain()
+                message = {"type": "http.response.body", "body": b""}
+            await send(message)
+
+        return ending
+
+    async def _drain(self) -> None:
+        """Take the rest and let it go, for a while."""
+        try:
+            async with asyncio.timeout(LINGER_S):
+                while not self._is_whole:
+                    self._note_end(await asyncio.wait_for(self._receive(), IDLE_S))
+        except TimeoutError:
+            return
+
+    def _note_end(self, message: Message) -> None:
+        self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
 
 
 def _without_port(host: str) -> str:

@@ -40,7 +40,7 @@ NOTHING: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """names: (file id, name) by a document's place on disk · release: call once, when nothing uses it."""
+    """names: (file id, name) by a document's name here · release: call once, when nothing uses it."""
 
     job: ChatJob | QuestionJob
     n_prompt: int = 0
@@ -84,7 +84,7 @@ def asked_chat(service: Service, tenant: Tenant, body: ChatBody) -> Asked:
         min_p=settings.min_p,
         seed=settings.seed,
         max_tokens=min(settings.max_tokens, room),
-        stop=tuple(filter(None, stop)),
+        stop=tuple(stop),
         grammar=schema.grammar if schema is not None else "",
     )
     requests = tuple(
@@ -116,8 +116,8 @@ def asked_question(service: Service, tenant: Tenant, body: ChatBody) -> Asked:
     for _, document in found:
         stack.enter_context(document)
     names = {document.source: (file.id, file.filename) for file, document in found}
-    unseen = [one for one in body.messages[:-1] if one.role != "system"]
-    warnings = ("only the last message is put to the documents, not the turns before it",) if unseen else ()
+    unseen = "only the last message is put to the documents, nothing before it"
+    warnings = (unseen,) if len(body.messages) > 1 else ()
     job = QuestionJob([document for _, document in found], body.messages[-1].text, settings)
     return Asked(job, 0, names, warnings, stack.close)
 

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from localctx.errors import InputError, LocalctxError, OutOfMemory, UsageError
 from localctx.serve.tickets import Busy, Quota, Stopping
 
-__all__ = ["Problem", "of_busy", "of_error", "of_validation", "stopping"]
+__all__ = ["Problem", "of_busy", "of_error", "of_unreadable", "of_validation", "stopping"]
 
 
 KINDS = ("str", "list", "dict")
@@ -84,18 +84,35 @@ def of_error(error: LocalctxError) -> Problem:
 def of_validation(error: RequestValidationError) -> Problem:
     """The first thing that a body, form or query gets wrong, in OpenAI's words."""
     errors = error.errors()
-    param = _param(errors[0].get("loc", ()))
-    first = [one for one in errors if _param(one.get("loc", ())) == param][-1]  # of a union, the last kind
+    top = errors[0].get("loc", ())[:2]
+    alike = [one for one in errors if one.get("loc", ())[:2] == top]
+    # Of a union, the kind that came furthest: what is wrong inside of a list says more than "no string".
+    n_deepest = max(len(one.get("loc", ())) for one in alike)
+    deepest = [one for one in alike if len(one.get("loc", ())) == n_deepest]
+    param = _param(deepest[0].get("loc", ()))
+    first = [one for one in deepest if _param(one.get("loc", ())) == param][-1]
     kind, said = first.get("type", ""), str(first.get("msg", "")).removeprefix("Value error, ")
+    if kind.startswith("json"):
+        return Problem(400, f"The body is not valid JSON: {said}.", code="invalid_json")
+    if kind == "missing" and param is None:
+        return Problem(400, "The body is missing.", code="missing_required_parameter")
+    if param is None:
+        return Problem(400, f"Invalid body: {said}.", code="invalid_value")
     if kind == "missing":
         return Problem(
             400, f"Missing required parameter: '{param}'.", code="missing_required_parameter", param=param
         )
     if kind == "extra_forbidden":
         return Problem(400, f"Unknown parameter: '{param}'.", code="unknown_parameter", param=param)
-    if kind.startswith("json"):
-        return Problem(400, f"The body is not valid JSON: {said}.", code="invalid_json")
     return Problem(400, f"Invalid value for '{param}': {said}.", code="invalid_value", param=param)
+
+
+def of_unreadable(media_type: str) -> Problem:
+    """A body that is not what its Content-Type says."""
+    if media_type.startswith(("multipart/", "application/x-www-form-urlencoded")):
+        said = "The body is no whole form (multipart/form-data, with 'file' and 'purpose')."
+        return Problem(400, said, code="invalid_form")
+    return Problem(400, "The body is not valid JSON.", code="invalid_json")
 
 
 def _param(place: Sequence[int | str]) -> str | None:

@@ -75,7 +75,7 @@ def event(value: Mapping[str, Any]) -> str:
 def documents_field(
     answer: Answer, names: Mapping[str, tuple[str, str]], warnings: Sequence[str], *, replaced: bool
 ) -> dict[str, Any]:
-    """What `localctx.answer/1` says beside the text; `names`: (file id, name) by a document's place on disk.
+    """What `localctx.answer/1` says beside the text; `names`: (file id, name) by a document's name here.
 
     replaced: the text that was streamed before the last piece does not stand.
     """

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from localctx.errors import InputError, UsageError
+from localctx.document import Named
+from localctx.errors import UsageError
 from localctx.from_settings import open_document_for
-from localctx.names import display_name
 from localctx.registry.selectors import opened_embedder, opened_reranker
 from localctx.serve.chats import Chats
 from localctx.serve.documents import StoredFile, UploadedFiles
@@ -126,7 +126,7 @@ class Service:
         written = self.files.write(tenant, content, filename, purpose)
         settings = self.settings_of(tenant)
         try:
-            with open_document_for(str(written.path), settings) as document:
+            with open_document_for(Named(str(written.path), filename), settings) as document:
                 # Read here, and kept, what a question would else stop the decoding thread for.
                 index_all(start([document], self.model, settings, ignore_progress)).close()
                 read = replace(
@@ -136,24 +136,26 @@ class Service:
                     n_characters=document.text.n_code_points,
                 )
             self.files.add(read)
-        except InputError as error:  # says what the file is called, not where it lies here
-            self.files.drop(written)
-            for place in (str(written.path), display_name(str(written.path))):
-                error.message = error.message.replace(place, filename)
-            raise
         except BaseException:
             self.files.drop(written)
             raise
         return read
 
     def open_documents(self, tenant: Tenant, names: Sequence[str]) -> list[tuple[StoredFile, Document]]:
-        """The tenant's files, open; whoever asks closes them. Raises NoSuchFile, InputError."""
+        """The tenant's files, open, under names of their own; whoever asks closes them. Raises NoSuchFile,
+        InputError.
+        """
         files = [self.files.get(tenant, name) for name in dict.fromkeys(names)]
-        settings = self.settings_of(tenant)
+        settings, taken = self.settings_of(tenant), set[str]()
+        found: list[tuple[StoredFile, Document]] = []
         with ExitStack() as opened:
-            documents = [opened.enter_context(open_document_for(str(file.path), settings)) for file in files]
+            for file in files:
+                name = file.filename if file.filename not in taken else f"{file.filename} ({file.id})"
+                taken.add(name)
+                document = open_document_for(Named(str(file.path), name), settings)
+                found.append((file, opened.enter_context(document)))
             opened.pop_all()
-        return list(zip(files, documents, strict=True))
+        return found
 
     # --- embeddings -----------------------------------------------------------------------------------
 

@@ -145,11 +145,11 @@ class Worker:
                     outcomes += self._started(kind, lane)
                     outcomes += lane.step()
                 self._note_first(outcomes)
-                if outcomes:
-                    self._post(outcomes)
                 for ticket, outcome in outcomes:
                     if isinstance(outcome, End):
-                        self._over(ticket)
+                        self._over(ticket)  # first: who has the answer finds it counted, and its place free
+                if outcomes:
+                    self._post(outcomes)
         except BaseException as error:
             self._fail(error)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from localctx.selection import Statement
 from localctx.session.provenance import Citation, Coverage
 from localctx.values import FinishReason, ModelInfo, Strategy
 
-__all__ = ["Answer", "DocumentCoverage", "Support", "Timings", "TokenCounts"]
+__all__ = ["Answer", "DocumentCoverage", "RecordCounts", "Support", "Timings", "TokenCounts"]
 
 Support = Literal["supported", "partial", "none"]
 
@@ -56,12 +57,22 @@ class DocumentCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """Records that were read, and those of them that the question is about."""
+
+    read: int
+    matched: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was answered, from what, and how. `text` is the answer alone, without notices; `requested`: the
     context's length and rotation as asked for, by the names of settings, without what was not given.
 
     statements: the sentences of `text` as spans of it, each with its own support; none for a summary.
     selection: how its passages were chosen; None where the documents were attended whole.
+    records: of an answer that was counted, which no model was asked for.
+    asked_at: when it was answered, in seconds since 1970, where it comes from the log of past questions.
     """
 
     command: Literal["ask", "summarize"]
@@ -81,6 +92,8 @@ class Answer:
     timings: Timings = field(default_factory=Timings)
     warnings: tuple[str, ...] = ()
     selection: Mapping[str, object] | None = None
+    records: RecordCounts | None = None
+    asked_at: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.answer/1` (docs/cli.md)."""
@@ -115,8 +128,15 @@ class Answer:
             value["documents"] = [
                 {"source": d.source, "coverage": asdict(d.coverage)} for d in self.documents
             ]
+        if self.records is not None:
+            value["records"] = asdict(self.records)
         if self.selection is not None:
             value["selection"] = dict(self.selection)
+        if self.asked_at is not None:
+            value["history"] = {
+                "asked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.asked_at)),
+                "age_seconds": max(0, round(time.time() - self.asked_at)),
+            }
         return value
 
 

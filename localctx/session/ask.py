@@ -19,6 +19,7 @@ from localctx.session.answer import Answer, TokenCounts
 from localctx.session.attending import documents_end, exact_stream, joint_stream, restored_whole
 from localctx.session.cache import Cache, opened_cache
 from localctx.session.condense_filling import condensed
+from localctx.session.counted import count_events
 from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, Listener, Planned, ignore_progress
 from localctx.session.filling import Filling, retrieved, whole
@@ -69,6 +70,8 @@ def ask(
     run.embedder, run.reranker = embedder, reranker
     run.dialogue = None if held is None else held.dialogue
     yield from introduce(run)
+    if counted := count_events(run, question):
+        return (yield from counted)
     with timed(run.timings, "document_ms"):
         index = index_all(run)
     with index:

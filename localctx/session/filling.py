@@ -84,7 +84,7 @@ def pointed_blocks(
     if traits.needs_whole_document:
         yield run.warn(
             f"a {traits.kind} question needs the whole document, and only the best passages are read: "
-            "the answer may be incomplete"
+            "the answer may be incomplete; localctx extract reads every block"
         )
     if is_there is not None:
         hits = replace(hits, ranking=tuple(hit for hit in hits.ranking if is_there(hit[0])))

@@ -6,7 +6,7 @@ The steps: say what the documents are → cut and count → look what is stored 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from localctx.document import Document
@@ -22,6 +22,7 @@ from localctx.session.filling import whole
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.kept import Kept, kept_or_opened
 from localctx.session.opening import introduce, read_all, timed
+from localctx.session.outlines import Outline, beside, filled, outlines_of, tapped_context
 from localctx.session.prefill import Done, ensure_prefix, prefill_rest
 from localctx.session.prompts import document_messages, question_task
 from localctx.session.reading import Reading
@@ -49,9 +50,11 @@ def index_documents(
     *,
     kept: Kept | None = None,
     embedder: EmbedderFile | str | None = None,
+    summaries: bool = False,
 ) -> Iterator[Event | Indexed]:
     """Prefill the documents into the store, telling each step; the last event is Indexed. Where there is an
-    `embedder`, the passages' vectors are made first.
+    `embedder`, the passages' vectors are made first. summaries: of each section, made beside the prefill and
+    kept for `summarize`.
 
     Of a model whose KV cannot be cut the state after all documents is kept whole. Raises UsageError without a
     store, NotComposable where that cannot be either, StoreUnusable when the store cannot be written (what was
@@ -70,6 +73,8 @@ def index_documents(
                 yield from introduce(run)
                 read_all(run)
                 yield from embed_all(run)
+                if summaries:
+                    yield run.warn(f"{cache}: its sections are not summarised, summarize reads them")
                 rows = yield from _index_state(run, at_hand, cache)
         else:
             _raise_unwritable(cache.kept)
@@ -79,7 +84,9 @@ def index_documents(
             plans = yield from _plans(cache)
             yield from run.unheard()
             try:
-                rows = yield from _index(cache, plans)
+                readings = [plan.readings for plan in plans] if summaries else []
+                outlines = yield from outlines_of(cache, readings)
+                rows = yield from _index(cache, plans, outlines)
             except NotComposable as error:  # found out by trying
                 if settings.strategy not in ("auto", "exact"):
                     raise
@@ -200,11 +207,15 @@ def _index_state(run: Run, kept: Kept, reason: str) -> Generator[Event, None, li
     return [row]
 
 
-def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[IndexedDocument]]:
+def _index(
+    cache: Cache, plans: Sequence[_Plan], outlines: Mapping[int, Outline]
+) -> Generator[Event, None, list[IndexedDocument]]:
     """The plan in a line, a notice where it is much, and then the work, in one context."""
     run, n_missing = cache.run, sum(plan.n_missing for plan in plans)
     if not n_missing:
         yield Planned("stream", "all of it is stored", run.n_tokens, run.limit)
+        for number, outline in outlines.items():
+            yield from filled(outline, plans[number].stream)
         return [_row(cache, plan, 0, 0.0) for plan in plans]
 
     def needed(plan: _Plan) -> int:
@@ -221,20 +232,26 @@ def _index(cache: Cache, plans: Sequence[_Plan]) -> Generator[Event, None, list[
     )
     yield Planned("stream", why, run.n_tokens, n_ctx)
     rows = []
-    with cache.context(n_ctx) as context:
+    with tapped_context(cache, n_ctx, tuple(outlines.values())) as context:
         rate = cache.rate(context, "stream")
         ensure_prefix(cache, context)
         yield from announce(cache, n_missing, rate, largest.encoding)
         done = Done(0)
-        for plan in plans:
+        for number, plan in enumerate(plans):
             started = time.perf_counter()
             if done.is_complete:
-                done = prefill_rest(cache, context, plan.readings, plan.stream, plan.encoding, plan.codec)
+                with beside(outlines.get(number), plan.stream, context, needed(plan)):
+                    done = prefill_rest(cache, context, plan.readings, plan.stream, plan.encoding, plan.codec)
             else:  # what comes behind a cancelled one is left
                 done = Done(0, is_complete=False)
             rows.append(_row(cache, plan, done.n_evaluated, time.perf_counter() - started))
+            if number in outlines:
+                yield from outlines[number].keep(plan.stream)
             _raise_unwritable(cache.kept)
             yield from run.unheard()
+    if done.is_complete:
+        for number, outline in outlines.items():
+            yield from filled(outline, plans[number].stream)
     return rows
 
 
@@ -242,16 +259,17 @@ def _row(cache: Cache, plan: _Plan, n_evaluated: int, seconds: float) -> Indexed
     """What is there of one document now."""
     stream = plan.stream
     n_leading = cache.kept.n_leading(stream.ids, plan.codec)
+    stored = cache.kept.stored(stream.ids, plan.codec)
     return IndexedDocument(
         source=NAME_SEPARATOR.join(reading.document.source for reading in plan.readings),
         tokens_total=stream.n_tokens,
         tokens_stored_before=plan.n_stored,
         tokens_evaluated=n_evaluated,
         tokens_stored=stream.n_tokens_of(range(n_leading)),
-        size_bytes=cache.kept.size_bytes(stream.ids, plan.codec),
+        size_bytes=sum(run.size_bytes for run in stored),
         seconds=seconds,
         policy=stream.policy.kind,
-        codec=plan.encoding.codec,
+        codec="+".join(sorted({run.codec for run in stored})) or plan.encoding.codec,
     )
 
 

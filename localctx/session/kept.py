@@ -17,7 +17,7 @@ from localctx.session.run import Run
 from localctx.session.speeds import Speeds
 from localctx.session.token_stream import TokenStream, TokenStreams
 from localctx.settings import Settings
-from localctx.store import DocumentIdentity, KVStore, RunWriter, StoreUnusable
+from localctx.store import DocumentIdentity, KVStore, RunWriter, StoredRun, StoreUnusable
 
 __all__ = ["Keep", "Kept", "kept_or_opened"]
 
@@ -204,11 +204,9 @@ class Kept:
 
         return keep
 
-    def size_bytes(self, ids: Sequence[bytes], codec: str | None = None) -> int:
-        """Bytes of the runs that the store holds in `codec`, or in the encoding it would give."""
-        if self._store is None:
-            return 0
-        return sum(run.size_bytes for run in self._store.lookup(ids, codec).values())
+    def stored(self, ids: Sequence[bytes], codec: str | None = None) -> list[StoredRun]:
+        """The runs that the store holds in `codec`, or in the encoding it would give."""
+        return [] if self._store is None else list(self._store.lookup(ids, codec).values())
 
     def others(self, text_hash: str, stream: TokenStream) -> list[str]:
         """In words, what stored KV of the same text was made with, where that is something else."""

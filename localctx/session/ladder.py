@@ -26,8 +26,9 @@ RungName: TypeAlias = Literal[
 ]
 STRATEGIES_OF: dict[str, tuple[Strategy, ...]] = {
     "ask": ("exact", "retrieve", "stream", "condense"),
-    "summarize": ("exact", "map-reduce", "condense"),
+    "summarize": ("exact", "map-reduce", "condense", "stream"),
     "index": ("exact", "stream"),
+    "extract": ("map-reduce",),
 }
 """Of each command; the second one is taken where the first does not fit. Of `index`: what for."""
 
@@ -122,7 +123,7 @@ def _choice(command: str, requested: str, facts: Facts) -> tuple[RungName, str]:
         return _rung_of(requested, facts), "as asked"
     if facts.fits:
         return facts.exact, f"fits the context: {facts.sizes}"
-    if facts.stream is not None and "stream" in STRATEGIES_OF[command]:
+    if facts.stream is not None and command != "summarize":
         return facts.stored, f"does not fit: {facts.sizes}; {facts.stream}"
     return _rung_of(fallback, facts), f"does not fit: {facts.sizes}"
 

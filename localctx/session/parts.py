@@ -49,8 +49,9 @@ class Part:
         return " › ".join(self.heading_path) or self.reading.document.source
 
 
-def cut_parts(readings: Sequence[Reading], max_tokens: int) -> list[Part]:
-    """Consecutive blocks of each document in parts of at most `max_tokens`, cut where a section begins.
+def cut_parts(readings: Sequence[Reading], max_tokens: int, min_share: float = MIN_SHARE) -> list[Part]:
+    """Consecutive blocks of each document in parts of at most `max_tokens`, cut where a section begins if
+    that leaves no less than `min_share` of it.
 
     A block larger than max_tokens is a part of its own.
     """
@@ -60,7 +61,7 @@ def cut_parts(readings: Sequence[Reading], max_tokens: int) -> list[Part]:
         for index in range(reading.n_blocks):
             size = reading.block_tokens[index]
             starts = index > 0 and reading.heading_path(index) != reading.heading_path(index - 1)
-            is_full = n_tokens + size > max_tokens or (starts and n_tokens >= MIN_SHARE * max_tokens)
+            is_full = n_tokens + size > max_tokens or (starts and n_tokens >= min_share * max_tokens)
             if index > first and is_full:
                 parts.append(_part(reading, first, index - 1))
                 first, n_tokens = index, 0

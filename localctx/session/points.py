@@ -15,12 +15,24 @@ from localctx.session.parts import Part, join_pages
 from localctx.session.provenance import Citation
 from localctx.values import FinishReason
 
-__all__ = ["Point", "accept", "best_cited", "key_point", "merge_groups", "render", "spread_pages"]
+__all__ = [
+    "Point",
+    "accept",
+    "accept_worded",
+    "best_cited",
+    "key_point",
+    "merge_groups",
+    "pointed",
+    "render",
+    "spread_pages",
+]
 
 KEY_CHARACTERS = 400
 """A key sentence is preferred to be no longer than this."""
 KEPT_SHARE = 0.9
 """Share of a rewrite's content words that its sentence must hold."""
+WORDED_SHARE, WORDED_CHARACTERS = 0.7, 500
+"""The same of what a larger model words itself, and how long that may be."""
 _NEGATION = regex.compile(
     r"\b(?:not|no|never|neither|nor|none|without|cannot|nicht|kein\w*|nie|ohne|ne|pas|jamais|sans|sin|nunca|non|mai)\b"
     r"|n[’']t\b|[不没無非未]",
@@ -63,8 +75,12 @@ def key_point(part: Part, focus: str | None) -> Point:
         span, score = (start + found[0].start, start + found[0].end), found[0].score
     else:
         span, score = (start, min(end, start + 300)), 0.0
-    citation = cite(document, *span, score)
-    sentence = " ".join(citation.quote.split())
+    return pointed(part, cite(document, *span, score))
+
+
+def pointed(part: Part, citation: Citation) -> Point:
+    """The part's point where `citation` is its key sentence."""
+    sentence, language = " ".join(citation.quote.split()), part.reading.document.language or "en"
     return Point(
         sentence, sentence, part.section, part.title, part.pages, citation, language, part.reading.ordinal
     )
@@ -86,6 +102,20 @@ def accept(point: Point, rewrite: str, finish_reason: FinishReason) -> Point:
     if bool(_NEGATION.search(text)) != bool(_NEGATION.search(source)):
         return point
     return replace(point, text=text)
+
+
+def accept_worded(point: Point, text: str, finish_reason: FinishReason, source: str) -> Point:
+    """The point in words of the model's own, if they are whole, and hold no number or name and few words that
+    the part, `source`, does not.
+    """
+    said = " ".join(text.split()).strip('"“” ')
+    if finish_reason != "stop" or not said or len(said) > WORDED_CHARACTERS or unsupported(said, source):
+        return point
+    words = [stem(word) for word in content_words(said)]
+    held = {stem(word) for word in content_words(source)}
+    if not words or sum(word in held for word in words) < WORDED_SHARE * len(words):
+        return point
+    return replace(point, text=said)
 
 
 def best_cited(point: Point, members: Sequence[Point]) -> Point:

@@ -58,7 +58,7 @@ def document_identity(
         name=document.source,
         n_bytes=document.text.n_bytes,
         model=model,
-        path=full_name(document.source),
+        path=full_name(document.path or document.source),
     )
 
 

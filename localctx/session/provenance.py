@@ -38,7 +38,9 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was read. tokens_total = tokens_read + tokens_dropped; attended <= read."""
+    """What was read. tokens_total = tokens_read + tokens_dropped; attended <= read. pages_by_ocr: those that
+    OCR read, with the mean of its confidence, from 0 to 1.
+    """
 
     tokens_total: int = 0
     tokens_read: int = 0
@@ -47,4 +49,6 @@ class Coverage:
     pages_total: int = 0
     pages_without_text: tuple[int, ...] = ()
     replaced_characters: int = 0
+    pages_by_ocr: tuple[int, ...] = ()
+    ocr_confidence: float | None = None
     pulled_in_by_reference: tuple[Pulled, ...] = ()

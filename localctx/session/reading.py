@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from localctx.blocks import BlockPolicy, seam_difference, split
+from localctx.blocks import BlockPolicy, seam_difference, split, table_header
 from localctx.document import Document
 from localctx.selection import header_line
 from localctx.session.provenance import Coverage
@@ -47,11 +47,15 @@ class Passage:
     page_label: str | None
     heading_path: tuple[str, ...]
     first_token: int = 0
+    table_header: str = ""
 
     @property
     def header(self) -> str:
-        """The line that tells a model which passage this is: file › section › page."""
-        return header_line(self.source, self.heading_path, self.page_label)
+        """What tells a model which passage this is: file › section › page, and the header of a table in whose
+        middle it begins.
+        """
+        line = header_line(self.source, self.heading_path, self.page_label)
+        return f"{line}\n{self.table_header}" if self.table_header else line
 
 
 @dataclass(slots=True)
@@ -119,7 +123,7 @@ class Reading:
             target_tokens=self.block_size,
             pages=document.pages,
             sections=document.sections,
-            policy=BlockPolicy(self.blocks, document.language),
+            policy=BlockPolicy(self.blocks, document.language, is_table=document.format == "csv"),
         ):
             self._first_tokens.append(len(self._stream))
             self._stream.extend(block.tokens)
@@ -243,6 +247,7 @@ class Reading:
             page_label=label or (None if page is None else str(page)),
             heading_path=self._paths[index],
             first_token=self._first_tokens[index],
+            table_header=table_header(document.text, start, end, document.format == "csv"),
         )
 
     def coverage(self, n_read: int, n_attended: int) -> Coverage:
@@ -256,7 +261,14 @@ class Reading:
             pages_total=len(document.pages),
             pages_without_text=document.pages_without_text,
             replaced_characters=document.replaced_characters,
+            pages_by_ocr=tuple(document.confidences),
+            ocr_confidence=mean_confidence(document.confidences),
         )
+
+
+def mean_confidence(confidences: Mapping[int, float]) -> float | None:
+    """The mean over pages, None without any."""
+    return round(sum(confidences.values()) / len(confidences), 4) if confidences else None
 
 
 def _numbered(values: Sequence[T]) -> tuple[list[T], array[int]]:

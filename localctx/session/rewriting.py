@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
+from localctx.errors import LocalctxError
 from localctx.session.condense import condense
 from localctx.session.decoding import decode_many
 from localctx.session.events import Event, Progress, SectionDone
@@ -17,9 +18,9 @@ from localctx.session.parts import Part, join_pages
 from localctx.session.points import Point, accept, best_cited, key_point, merge_groups, spread_pages
 from localctx.session.prompts import document_messages, merge_task, rewrite_task
 from localctx.session.run import Run
-from localctx.values import Context, Request, Strategy
+from localctx.values import Context, Model, Request, Strategy
 
-__all__ = ["KEY_TOKENS", "MAX_MERGED", "REWRITE_TOKENS", "Rewriter", "task_tokens"]
+__all__ = ["KEY_TOKENS", "MAX_MERGED", "REWRITE_TOKENS", "Rewriter", "clipped", "task_tokens"]
 
 KEY_TOKENS = 160
 """A key sentence's share of its prompt; a longer one is cut there for the model, not in the summary."""
@@ -36,12 +37,22 @@ def task_tokens(run: Run, focus: str | None) -> int:
     return len(scaffold.tokens) + KEY_TOKENS + REWRITE_TOKENS
 
 
+def clipped(model: Model, text: str, n_tokens: int) -> str:
+    """The beginning of a text that has at most n_tokens, cut at white space where there is some."""
+    while text and (n := len(model.tokenize(text))) > n_tokens:
+        text = text[: max(1, len(text) * n_tokens // n) if len(text) > 1 else 0]
+        text = text.rpartition(" ")[0] or text[:-1]
+    return text
+
+
 @dataclass(slots=True)
 class Rewriter:
-    """Words the points of one summary. n_read: tokens read of each document, as far as it got."""
+    """Words the points of one summary. context: None where nothing is to be worded any more · n_read: tokens
+    read of each document, as far as it got.
+    """
 
     run: Run
-    context: Context
+    context: Context | None
     strategy: Strategy
     focus: str | None
     n_read: list[int]
@@ -49,7 +60,7 @@ class Rewriter:
 
     def map(self, parts: Sequence[Part]) -> Generator[Event, None, list[Point]]:
         """One point a part, in order, told as they finish; fewer when cancelled."""
-        run = self.run
+        run, context = self.run, self._context
         points: list[Point] = []
         whole: list[str] = []
         if self.strategy == "exact":  # elsewhere a text of any size is read part by part
@@ -60,7 +71,7 @@ class Rewriter:
             asked = [self._request(part, key, whole) for part, key in zip(wave, keys, strict=True)]
             requests = [request for request, _ in asked]
             finished: dict[int, Point] = {}
-            for done in decode_many(self.context, requests, run.timings, run.started):
+            for done in decode_many(context, requests, run.timings, run.started):
                 run.count(done)
                 if done.finish_reason == "cancelled":
                     self.is_cancelled = True
@@ -75,9 +86,15 @@ class Rewriter:
                     yield SectionDone(point.title, join_pages([point.pages]), point.text)
         return points
 
+    @property
+    def _context(self) -> Context:
+        if self.context is None:
+            raise LocalctxError("no context to word points in")
+        return self.context
+
     def _request(self, part: Part, key: Point, whole: Sequence[str]) -> tuple[Request, int]:
         """The request for a part's point, and the tokens of the document that it reads."""
-        sentence = self._clip(key.text, KEY_TOKENS)
+        sentence = clipped(self.run.model, key.text, KEY_TOKENS)
         fragments, n_read = whole, part.n_tokens
         if self.strategy != "exact":
             text, n_read = self._text(part, sentence)
@@ -104,13 +121,6 @@ class Rewriter:
             return sentence, min(part.n_tokens, KEY_TOKENS, len(run.model.tokenize(sentence)))
         return document.read(*part.span), part.n_tokens
 
-    def _clip(self, text: str, n_tokens: int) -> str:
-        """The beginning of a text that has at most n_tokens, cut at white space where there is some."""
-        while text and (n := len(self.run.model.tokenize(text))) > n_tokens:
-            text = text[: max(1, len(text) * n_tokens // n) if len(text) > 1 else 0]
-            text = text.rpartition(" ")[0] or text[:-1]
-        return text
-
     def reduce(self, points: list[Point], n_wanted: int) -> list[Point]:
         """Merge neighbours, level by level, until the wanted number is left, or one for each section."""
         while len(points) > n_wanted and not self.is_cancelled:
@@ -128,12 +138,12 @@ class Rewriter:
         places: list[int] = []
         for place, members in enumerate(groups):
             if len(members) > 1:
-                texts = [self._clip(point.text, KEY_TOKENS) for point in members]
+                texts = [clipped(run.model, point.text, KEY_TOKENS) for point in members]
                 merged[place] = replace(members[0], source_text="\n".join(texts), pages=spread_pages(members))
                 messages = document_messages(["\n".join(texts)], merge_task(self.focus))
                 requests.append(run.request(messages, REWRITE_TOKENS))
                 places.append(place)
-        for done in decode_many(self.context, requests, run.timings, run.started):
+        for done in decode_many(self._context, requests, run.timings, run.started):
             run.count(done)
             self.is_cancelled |= done.finish_reason == "cancelled"
             place = places[done.index]

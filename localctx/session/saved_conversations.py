@@ -7,26 +7,17 @@ again, conversations are not a cache. Raises ConversationsUnusable for all that 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Self
 
 from localctx.errors import LocalctxError
-from localctx.names import display_name
-from localctx.private_files import NotPrivate, make_private
 from localctx.session.conversation import Turn
-from localctx.settings import Settings
+from localctx.session.private_database import PrivateDatabase
 
-__all__ = ["ConversationsUnusable", "SavedConversation", "SavedConversations", "folder_of"]
+__all__ = ["ConversationsUnusable", "SavedConversation", "SavedConversations"]
 
-APPLICATION_ID = 0x4C435443
-VERSION = 1
-BUSY_SECONDS = 5.0
 TABLES = """
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE, model TEXT NOT NULL, documents TEXT NOT NULL,
@@ -58,49 +49,15 @@ class SavedConversation:
     updated: float = field(default_factory=time.time)
 
 
-def folder_of(settings: Settings) -> Path | None:
-    """Where conversations are kept; None with --store off."""
-    if settings.store == "off":
-        return None
-    if settings.store:
-        return Path(settings.store).absolute() / "chats"
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("localctx", appauthor=False))
-
-
-class SavedConversations:
+class SavedConversations(PrivateDatabase):
     """Close it, or use `with`."""
 
-    def __init__(self, folder: Path) -> None:
-        """Make folder and file where there are none. Raises ConversationsUnusable."""
-        self._path = folder / "chats.sqlite3"
-        with self._told():
-            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            make_private(folder)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            self._connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            with self._told():
-                self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
+    FILE = "chats.sqlite3"
+    WHAT = "conversations"
+    APPLICATION_ID = 0x4C435443
+    VERSION = 1
+    TABLES = TABLES
+    ERROR = ConversationsUnusable
 
     def save(self, conversation: SavedConversation) -> None:
         """Write the conversation, whole or not at all; turns that stand there already stay."""
@@ -201,46 +158,3 @@ class SavedConversations:
                 if at >= n_same
             ],
         )
-
-    def _prepare(self) -> None:
-        """Make the tables in an empty file; refuse what is of another making."""
-        run = self._connection
-        run.execute("PRAGMA trusted_schema = OFF")
-        run.execute("PRAGMA foreign_keys = ON")
-        (application,), (version,) = (
-            run.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-        if (application, version) == (APPLICATION_ID, VERSION):
-            return
-        with self._transaction():
-            if run.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
-                raise ConversationsUnusable(
-                    f"{display_name(self._path)} is of another version, or no file of conversations",
-                    "move it away, or name another folder with --store",
-                )
-            for statement in filter(str.strip, TABLES.split(";")):
-                run.execute(statement)
-            run.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            run.execute(f"PRAGMA user_version = {VERSION}")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._connection
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn what the file, the disk and damaged rows raise into one error."""
-        try:
-            yield
-        except (OSError, sqlite3.Error, NotPrivate, ValueError, TypeError) as error:
-            reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-            raise ConversationsUnusable(
-                f"conversations cannot be kept in {display_name(self._path)}: {reason}",
-                "--store DIR keeps them elsewhere, --store off nowhere",
-            ) from None

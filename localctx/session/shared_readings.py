@@ -70,6 +70,14 @@ class SharedReadings:
             self._found[key] = SharedReading(run, index, (*events, *run.unheard()))
         return self._found[key]
 
+    def unread(
+        self, documents: Sequence[Document], settings: Settings, blocks: tuple[int, ...] | None
+    ) -> Run:
+        """A run on documents whose text was not cut into blocks, for what needs none."""
+        run = start(documents, self._model, settings, self._listen)
+        run.blocks = blocks
+        return run
+
     def forget(self, documents: Sequence[Document]) -> None:
         """Let go of what was read of these."""
         ids = tuple(map(id, documents))

@@ -28,7 +28,7 @@ from localctx.store.errors import TooLarge
 
 __all__ = ["LEAST_BYTES", "Shelf"]
 
-SHELF_VERSION = 1
+SHELF_VERSION = 2
 """Part of every key: raise it whenever blocks, words or what is kept of them change."""
 LEAST_BYTES = 64 << 10
 """A shorter text is read again: that takes a tenth of a second."""
@@ -64,7 +64,8 @@ class Shelf:
     @staticmethod
     def stays(reading: Reading) -> bool:
         """Whether the document lies in a file that stays: what came through a pipe does not."""
-        return os.path.isfile(reading.document.source)  # noqa: PTH113  # any name
+        path = reading.document.path
+        return path is not None and os.path.isfile(path)  # noqa: PTH113  # any name
 
     def restore(self, reading: Reading) -> tuple[bool, LexicalIndex | None]:
         """Whether the reading is now as after its read(); and the index of its words, if one was kept."""

@@ -17,9 +17,11 @@ from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import LocalctxError, UsageError
+from localctx.selection.counting import asks_for_all
 from localctx.session.answer import Answer
 from localctx.session.ask import answered, check_question
 from localctx.session.cache import why_no_cache
+from localctx.session.counted import count_events
 from localctx.session.events import (
     WAITING,
     Event,
@@ -32,6 +34,7 @@ from localctx.session.events import (
 )
 from localctx.session.kept import Kept
 from localctx.session.one_context import Held, OpenContext
+from localctx.session.opening import introduce
 from localctx.session.seat import Seat
 from localctx.session.seats import Seats
 from localctx.session.shared_readings import SharedReadings
@@ -207,8 +210,17 @@ class SideBySide:
     def _steps(self, question: _Question) -> Generator[Event, None, None]:
         """ask(), on what was read already."""
         check_question(question.text, question.settings)
+        noted: list[str] = []
+        if asks_for_all(question.text):
+            counting = self._reads.unread(question.documents, question.settings, question.blocks)
+            if counted := count_events(counting, question.text):
+                yield from (*introduce(counting), *counted)
+                return
+            noted = [notice.text for notice in counting.unheard()]
         read = self._reads.get(question.documents, question.settings)
         run = read.run_of(question.settings, question.started, question.blocks)
+        for text in noted:
+            run.note(text)
         yield from read.events
         yield from answered(run, read.index, question.text, self._held, question.seat)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localctx.errors import NotYetAvailable, UsageError
+from localctx.errors import UsageError
 from localctx.session.ladder import STRATEGIES_OF, Facts, chosen, ladder
 from localctx.values import Strategy
 
@@ -30,10 +30,8 @@ def round_n_ctx(n_tokens: int) -> int:
 
 
 def check_strategy(requested: str, command: str) -> None:
-    """Raises UsageError for a strategy that the command does not have, NotYetAvailable for a later one."""
+    """Raises UsageError for a strategy that the command does not have."""
     allowed = STRATEGIES_OF[command]
-    if requested == "stream" and requested not in allowed:
-        raise NotYetAvailable("--strategy stream is not available yet in this version", _one_of(allowed))
     if requested not in ("auto", *allowed):
         raise UsageError(f"--strategy {requested} is not for {command}", _one_of(allowed))
 

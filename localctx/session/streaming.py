@@ -31,6 +31,8 @@ from localctx.session.verdicts import why_not_by_itself
 __all__ = ["stream_reason", "streamed"]
 
 HEADER_TOKENS = 20
+TABLE_TOKENS = 48
+"""Most of a table's header before a passage that begins in its middle."""
 """A header line's tokens at most: it is evaluated with every question."""
 SEPARATOR = "\n\n"
 LEAST_REFRESH = 1 / 3
@@ -77,7 +79,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         hits,
         question,
         budget,
-        lambda number: run.tokens_of(number)[2] - run.tokens_of(number)[1] + HEADER_TOKENS,
+        lambda number: _cost(run, number),
         supplied.may_choose,
         min(LAZY_BLOCKS, max_blocks) if supplied.way == "lazy" else max_blocks,
     )
@@ -102,6 +104,12 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         is_cancelled=not supplied.is_complete,
         n_between=sum(len(group.header) for group in groups),
     )
+
+
+def _cost(run: Run, number: int) -> int:
+    """Most tokens that a block takes in the context, with what leads it."""
+    _, first, end = run.tokens_of(number)
+    return end - first + HEADER_TOKENS + (TABLE_TOKENS if run.passage(number).table_header else 0)
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:
@@ -155,6 +163,7 @@ def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
 def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> _Group:
     begins_anew = passages[0].text.startswith("\n")
     ends = "" if begins_anew else "\n"
+    header = "\n".join(filter(None, (header, _table_header(cache, passages[0]))))
     if not header:  # what begins with a line of its own needs no other: it would take a step of its own
         text = "" if is_first or begins_anew else SEPARATOR
     else:
@@ -173,6 +182,14 @@ def _header(cache: Cache, passage: Passage) -> str:
             return line
     while len(cache.model.tokenize(line, False)) > HEADER_TOKENS - 3:
         line = f"{line[: len(line) * 3 // 4].rstrip()}…]"
+    return line
+
+
+def _table_header(cache: Cache, passage: Passage) -> str:
+    """The header of the table that the passage begins in, short enough."""
+    line = passage.table_header
+    while len(cache.model.tokenize(line, False)) > TABLE_TOKENS - 3:
+        line = f"{line[: len(line) * 3 // 4].rstrip()}…"
     return line
 
 

@@ -6,17 +6,20 @@ a part, rewritten (map) → merge neighbours level by level (reduce) → the lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from localctx.document import Document
-from localctx.errors import UsageError
+from localctx.errors import NotComposable, UsageError
 from localctx.selection import unsupported
 from localctx.session.answer import Answer, TokenCounts
+from localctx.session.cache import opened_cache
 from localctx.session.events import Event, Finished, Listener, Planned, Text, ignore_progress
 from localctx.session.opening import introduce, read_all, sum_coverage, timed
+from localctx.session.outlines import Outline, fill, may_be_kept
 from localctx.session.parts import cut_parts
 from localctx.session.points import Point, render
+from localctx.session.prompts import question_task
 from localctx.session.rewriting import KEY_TOKENS, MAX_MERGED, Rewriter, task_tokens
 from localctx.session.run import Run, start
 from localctx.session.strategy import Choice, check_strategy, choose_summarize, round_n_ctx
@@ -65,7 +68,12 @@ def summarize(
     yield from introduce(run)
     with timed(run.timings, "document_ms"):
         read_all(run)
-    plan = plan_parts(run, settings.strategy, focus, n_points)
+    if settings.strategy in ("auto", "stream"):
+        is_done = yield from _from_sections(run, focus, n_points)
+        if is_done:
+            return
+    requested = "auto" if settings.strategy == "stream" else settings.strategy
+    plan = plan_parts(run, requested, focus, n_points)
     choice, parts = plan.choice, cut_parts(run.readings, plan.part_tokens)
     yield Planned(choice.strategy, choice.why, run.n_tokens, plan.n_ctx, len(parts))
     with timed(run.timings, "load_ms"):
@@ -74,7 +82,7 @@ def summarize(
         rewriter = Rewriter(run, context, choice.strategy, focus, [0] * len(run.readings))
         points = yield from rewriter.map(parts)
         points = rewriter.reduce(points, n_points)
-        yield from _finish(run, choice, points, rewriter, focus)
+        yield from _finish(run, choice, points, rewriter, context.n_ctx)
     finally:
         context.close()
 
@@ -115,8 +123,54 @@ def plan_parts(run: Run, requested: str, focus: str | None, n_points: int) -> Pa
     return PartPlan(choice, n_whole, part_tokens, n_seq, round_n_ctx(n_seq * (part_tokens + tail)), tail)
 
 
+def _from_sections(run: Run, focus: str | None, n_points: int) -> Generator[Event, None, bool]:
+    """The summary from those of the sections, as far as they are kept or were asked for; False where not."""
+    is_asked = run.settings.strategy == "stream"
+    if not is_asked and not may_be_kept(run):
+        return False
+    with opened_cache(run, question_task("")) as cache:
+        if isinstance(cache, str):
+            if is_asked:
+                yield run.warn(f"{cache}; its parts are read by themselves")
+            return False
+        outlines = [Outline.of(cache, reading, focus) for reading in run.readings]
+        n_missing, n_sections = (
+            sum(len(o.missing) for o in outlines),
+            sum(len(o.sections) for o in outlines),
+        )
+        if n_missing and not is_asked:
+            return False
+        why = f"{n_missing:,} of {n_sections:,} sections to summarise" if n_missing else "all are summarised"
+        choice, n_ctx = Choice("stream", why), _merge_n_ctx(run, focus)
+        yield Planned("stream", why, run.n_tokens, n_ctx, n_sections)
+        if n_missing:
+            try:
+                yield from fill(cache, outlines)
+            except NotComposable as error:  # found out by trying
+                yield run.warn(f"{error.message}; its parts are read by themselves")
+                return False
+        yield from run.unheard()
+    points = [point for outline in outlines for point in outline.points if point is not None]
+    n_read = [outline.n_read for outline in outlines]
+    with timed(run.timings, "load_ms"):
+        context = run.context(n_ctx, N_SEQ) if len(points) > n_points else None
+    try:
+        rewriter = Rewriter(run, context, "stream", focus, n_read)
+        rewriter.is_cancelled = any(outline.missing for outline in outlines)
+        yield from _finish(run, choice, rewriter.reduce(points, n_points), rewriter, n_ctx)
+    finally:
+        if context is not None:
+            context.close()
+    return True
+
+
+def _merge_n_ctx(run: Run, focus: str | None) -> int:
+    """Cells in which points are merged."""
+    return min(run.limit, round_n_ctx(N_SEQ * (task_tokens(run, focus) + MAX_MERGED * KEY_TOKENS)))
+
+
 def _finish(
-    run: Run, choice: Choice, points: Sequence[Point], rewriter: Rewriter, focus: str | None
+    run: Run, choice: Choice, points: Sequence[Point], rewriter: Rewriter, n_ctx: int
 ) -> Iterator[Event]:
     """The lines of the summary, what they claim that is not in the documents, and the answer."""
     lines: list[str] = []
@@ -124,7 +178,7 @@ def _finish(
         lines.append(line)
         yield Text(line + "\n")
     said = " ".join(point.text for point in points)
-    for claim in unsupported(said, run.text(), focus or ""):
+    for claim in unsupported(said, run.text(), rewriter.focus or ""):
         yield run.warn(f"not in the document: {claim.text}")
     coverages = [r.coverage(n, n) for r, n in zip(run.readings, rewriter.n_read, strict=True)]
     coverage, documents = sum_coverage(run.readings, coverages)
@@ -135,13 +189,13 @@ def _finish(
         support="supported" if points else "none",
         finish_reason="cancelled" if rewriter.is_cancelled else "stop",
         model=run.model.info,
-        n_ctx=rewriter.context.n_ctx,
+        n_ctx=n_ctx,
         requested=run.settings.requested,
         coverage=coverage,
-        question=focus,
+        question=rewriter.focus,
         citations=tuple(point.citation for point in points),
         documents=documents,
-        tokens=TokenCounts(evaluated=run.n_evaluated, generated=run.n_generated),
+        tokens=TokenCounts(run.n_evaluated, run.n_restored, run.n_generated),
         timings=run.timings,
         warnings=tuple(dict.fromkeys(run.warnings)),
     )

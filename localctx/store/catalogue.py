@@ -36,6 +36,11 @@ CREATE TEMP TRIGGER run_left AFTER DELETE ON main.runs BEGIN UPDATE runs_changed
 REMEMBERED = 16
 """Lists of ids of which it is known which are kept."""
 HEADER_BYTES_OF_AN_ENTRY = 240
+DAMAGED = (
+    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT,
+)  # fmt: skip
+"""Codes of a file that is none, or holds other tables than were made: trying again changes nothing."""
 NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 RUN_COLUMNS = (
     "id, codec, name, offset, runs.size_bytes, n_tokens, checksum, key_error, value_error "
@@ -246,7 +251,8 @@ def _way_out(error: sqlite3.DatabaseError) -> str:
     """What a user can do."""
     if is_out_of_space(error):
         return "free some space; localctx store rm --all needs none"
-    return "localctx store rm --all starts anew" if type(error) is sqlite3.DatabaseError else "try again"
+    is_damaged = type(error) is sqlite3.DatabaseError or _code(error) in DAMAGED
+    return "localctx store rm --all starts anew" if is_damaged else "try again"
 
 
 def is_out_of_space(error: sqlite3.DatabaseError) -> bool:

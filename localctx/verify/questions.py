@@ -7,7 +7,7 @@ not selected: what is measured is the KV that they are attended from.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from localctx.assemble import (
     lay_out,
     pick_refresh,
 )
-from localctx.kv import KVChunk, KVContext, KVSource, PrefillPolicy
+from localctx.kv import KVChunk, KVContext, PrefillPolicy
 from localctx.session.cache import PREFIX_CODEC
 from localctx.session.frame import Frame, frame_of
 from localctx.session.pointing import pointed_sentences
@@ -74,12 +74,20 @@ class StoredDocument:
     """Runs of one document under one policy and codec; `starts` are their first tokens."""
 
     starts: tuple[int, ...]
-    runs: tuple[KVSource, ...]
+    runs: tuple[_native.Run, ...]
 
-    def run_of(self, token: int) -> tuple[KVSource, int]:
+    def run_of(self, token: int) -> tuple[_native.Run, int]:
         """The run that holds the token, and its row."""
         place = bisect_right(self.starts, token) - 1
         return self.runs[place], token - self.starts[place]
+
+    def rows(self, first: int, end: int) -> Iterator[tuple[_native.Run, int, int]]:
+        """(run, its first row, rows) of the tokens [first, end), run by run."""
+        while first < end:
+            run, row = self.run_of(first)
+            n_tokens = min(end - first, run.n_tokens - row)
+            yield run, row, n_tokens
+            first += n_tokens
 
 
 def store_document(
@@ -102,7 +110,7 @@ def _store(
 ) -> StoredDocument:
     """Prefill tokens behind the prefix; each chunk becomes a run."""
     starts: list[int] = []
-    runs: list[KVSource] = []
+    runs: list[_native.Run] = []
 
     def keep(chunk: KVChunk) -> None:
         starts.append(chunk.first)
@@ -134,10 +142,15 @@ class Asker:
         attended: Sequence[Chapter],
         asked: Chapter,
         mode: Mode,
+        candidates: Sequence[RefreshCandidate] | None = None,
     ) -> Outcome:
-        """The answer to the question about `asked`, from the attended chapters' passages."""
+        """The answer to the question about `asked`, from the attended chapters' passages. `candidates`: what
+        may be evaluated again, scored; default: by the mode's rule.
+        """
         frame = self._frame(asked.question)
-        layout = self._layout(document, attended, asked, mode, frame)
+        if candidates is None and mode.refresh:
+            candidates = RULES[mode.rule](attended, asked, self._model)
+        layout = self._layout(document, attended, candidates or (), mode, frame)
         n_placed = 0
         if mode.source == "stored" and stored is not None:
             n_placed = apply(
@@ -158,16 +171,13 @@ class Asker:
         self,
         document: ConfusableDocument,
         attended: Sequence[Chapter],
-        asked: Chapter,
+        candidates: Sequence[RefreshCandidate],
         mode: Mode,
         frame: Frame,
     ) -> Layout:
-        spans: tuple[tuple[int, int], ...] = ()
-        if mode.refresh:
-            n_passages = sum(chapter.end - chapter.first for chapter in attended)
-            candidates = RULES[mode.rule](attended, asked, self._model)
-            picked = pick_refresh(candidates, round(mode.refresh * n_passages))
-            spans = tuple((candidate.start, candidate.end) for candidate in picked)
+        n_passages = sum(chapter.end - chapter.first for chapter in attended)
+        picked = pick_refresh(candidates, round(mode.refresh * n_passages))
+        spans = tuple((candidate.start, candidate.end) for candidate in picked)
         pieces: list[Piece] = []
         for chapter in attended:
             if mode.headers:

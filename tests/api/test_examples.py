@@ -101,13 +101,11 @@ def test_compare_contracts_says_what_changed(environ: dict[str, str], tmp_path: 
     said = run(
         environ, tmp_path, sys.executable, script, "old.md", "new.md", "-q", "What is the monthly rent?"
     )
-    assert said.splitlines()[:6] == [
-        "kept    Term",
-        "changed Rent",
-        "  - ## Rent The monthly rent is 1,250 euros, due on the third working day.",
-        "  + ## Rent The monthly rent is 1,300 euros, due on the third working day.",
-        "removed Pets",
-        "added   Garden",
+    assert said.splitlines()[:4] == [
+        "number   Lease › Rent",
+        "  1,250 euros → 1,300 euros",
+        "removed  Lease › Pets",
+        "added    Lease › Garden",
     ]
     old, new = said.splitlines()[-2:]
     assert ("1,250" in old, "1,300" in new) == (True, True)
@@ -120,3 +118,23 @@ def test_pipe_passes_the_answer_on(environ: dict[str, str], tmp_path: Path) -> N
     assert support == "support: supported"
     assert quote == "quote: The lease runs for three years from 1 May 2025."
     assert count == "lines of text: 7"
+
+
+def test_records_to_csv_reads_tables_and_prose(environ: dict[str, str], tmp_path: Path) -> None:
+    schema = {
+        "properties": {"name": {"type": "string"}, "amount": {"type": "integer", "description": "euros"}},
+        "required": ["name", "amount"],
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    (tmp_path / "gifts.csv").write_text("name,amount,note\nAnna Feld,1200,\nBert Lee,75,late\n")
+    (tmp_path / "gifts.txt").write_text(
+        "It rained. Carla Ortiz gave 340 euros to the fund. The sun came out.\n"
+    )
+    script = str(EXAMPLES / "records_to_csv.py")
+    said = run(environ, tmp_path, sys.executable, script, "schema.json", "gifts.csv", "gifts.txt")
+    assert said.splitlines() == [
+        "name,amount,source,page,quote",
+        'Anna Feld,1200,gifts.csv,,"Anna Feld,1200,"',
+        'Bert Lee,75,gifts.csv,,"Bert Lee,75,late"',
+        "Carla Ortiz,340,gifts.txt,,Carla Ortiz gave 340 euros to the fund.",
+    ]

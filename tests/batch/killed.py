@@ -22,7 +22,28 @@ from typing import Any
 
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
-PROGRAM = "from localctx.cli.entry import run; run()"
+PROGRAM = """
+import contextlib, pathlib, time
+from localctx.batch.results import Results
+from localctx.cli.entry import run
+
+append = Results.append
+
+def is_held():
+    # While the file `hold` says so, no line behind that number is written: the batch cannot end meanwhile.
+    with contextlib.suppress(FileNotFoundError):
+        most = int(pathlib.Path("hold").read_text())
+        return pathlib.Path("out.jsonl").read_bytes().count(b"\\n") >= most
+    return False
+
+def held(results, row):
+    while is_held():
+        time.sleep(0.002)
+    append(results, row)
+
+Results.append = held
+run()
+"""
 WORDS = ("salt", "rope", "news", "glass", "shells", "crabs", "stones", "bread", "wine", "paper")
 TIMEOUT_S = 600
 
@@ -90,6 +111,16 @@ class Batch:
         finally:
             process.kill()
 
+    def hold_at(self, n_lines: int | None) -> None:
+        """From now on no more than so many lines are written; None: all."""
+        hold = self.folder / "hold"
+        if n_lines is None:
+            hold.unlink(missing_ok=True)
+            return
+        new = self.folder / "hold.new"
+        new.write_text(str(n_lines))
+        new.replace(hold)
+
     def n_lines(self) -> int:
         """Whole lines that are written."""
         return self.out.read_bytes().count(b"\n") if self.out.exists() else 0
@@ -104,7 +135,11 @@ class Batch:
         return True
 
     def kill_at(self, n_lines: int, delay_s: float) -> bool:
-        """Run until so many lines are there and a moment more, then `kill -9`; whether it came to that."""
+        """Run until so many lines are there and a moment more, then `kill -9`; whether it came to that.
+
+        It gets no further than five lines more, so that there is something to kill on a quick machine too.
+        """
+        self.hold_at(min(n_lines + 5, self.n_jobs - 1))
         process = self.start()
         came = self.wait_for(n_lines, process)
         if came:
@@ -112,6 +147,7 @@ class Batch:
             came = process.poll() is None
             process.send_signal(signal.SIGKILL)
         process.communicate()
+        self.hold_at(None)
         data = self.out.read_bytes() if self.out.exists() else b""
         self.kept.append(data[: data.rfind(b"\n") + 1])
         return came

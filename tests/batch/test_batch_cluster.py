@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -41,11 +40,13 @@ def test_two_actors_of_which_one_is_killed_give_the_same_result(tmp_path: Path) 
     alone = Batch(tmp_path / "alone", 40, 4)
     for one in (batch, alone):
         one.write(random.Random(1))
+    batch.hold_at(12)
     process = batch.start()
     assert batch.wait_for(8, process) or batch.finish(process) == ""  # the bad rows are four
     victims = actors_of(process)
     assert victims
     victims[0].kill()
+    batch.hold_at(None)
     errors = batch.finish(process)
     assert process.returncode == 4, errors
     alone.finish(alone.start())
@@ -56,8 +57,7 @@ def test_two_actors_of_which_one_is_killed_give_the_same_result(tmp_path: Path) 
         return {row["key"]: row.get("answer") for row in rows}
 
     assert answers(batch) == answers(alone)
-    time.sleep(1)
-    assert not any(child.is_running() for child in victims)
+    assert psutil.wait_procs(victims, 60)[1] == []
 
 
 @pytest.mark.slow

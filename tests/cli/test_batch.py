@@ -134,6 +134,17 @@ def test_failed_jobs_are_tried_again_when_asked_or_when_they_change(here: Path, 
     assert len(lines()) == 3
 
 
+def test_a_line_that_is_no_job_is_not_tried_again(here: Path, localctx: Run) -> None:
+    file = jobs(job("a", "one.txt"), '{"id": "b", "docum', '{"id": "c", "schema": {"minimum": 1e1000}}')
+    assert localctx("batch", file, "-o", "out.jsonl").code == 4
+    errors = [row["error"]["message"] for row in lines() if "error" in row]
+    assert errors[1] == "line 3: not JSON: 1e1000 is too large a number"
+    before = Path("out.jsonl").read_bytes()
+    done = localctx("batch", file, "-o", "out.jsonl", "--retry-failed")
+    assert (done.code, "3 are done already; 0 to do" in done.err) == (4, True)
+    assert Path("out.jsonl").read_bytes() == before
+
+
 def test_equal_jobs_are_computed_once_and_an_id_may_stand_twice(here: Path, localctx: Run) -> None:
     file = jobs(job("a", "one.txt"), job("b", "one.txt"), job("a", "two.txt"), job("a", "one.txt"))
     assert localctx("batch", file, "-o", "out.jsonl").code == 0
@@ -263,6 +274,7 @@ def test_a_store_that_cannot_be_written_costs_no_answer(here: Path, localctx: Ru
     done = localctx("batch", jobs(ORDER, job("b", "one.txt")), "-o", "out.jsonl", "--store", "/proc/none")
     assert done.code == 0
     assert {row["schema"] for row in by_id().values()} == {"localctx.answer/1"}
+    assert done.err.count("what is computed now is not kept") == 1
 
 
 def test_two_batches_at_once_share_a_cold_store(here: Path) -> None:

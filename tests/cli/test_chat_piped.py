@@ -48,6 +48,18 @@ def test_each_line_is_answered_plainly(chat: Run) -> None:
     assert "> " not in plain.out
 
 
+def test_each_question_stands_above_its_answer(chat: Run) -> None:
+    lines = "How long is the river Orle?\n/docs\n//when was the mine opened?\n"
+    told = chat(lines).out
+    first, second = (
+        told.index("## How long is the river Orle?\n\n"),
+        told.index("## /when was the mine opened?"),
+    )
+    assert 0 == first < told.index("book.md (markdown") < second
+    for option in ("--json", "--quiet"):
+        assert "##" not in chat(lines, option).out
+
+
 def test_no_questions_are_no_error(chat: Run) -> None:
     assert (chat("").code, chat("").out) == (0, "")
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from terminals.pseudo_terminal import PseudoTerminal
+from terminals.pseudo_terminal import LINGERING, PseudoTerminal
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +25,13 @@ def chat(tmp_path: Path, tiny_model_path: Path) -> Iterator[Chat]:
     (tmp_path / "book.md").write_text(BOOK, "utf-8")
     with ExitStack() as stack:
 
-        def call(*words: str, n_tokens: int = 12, files: tuple[str, ...] = ("book.md",)) -> PseudoTerminal:
+        def call(
+            *words: str, n_tokens: int = 12, files: tuple[str, ...] = ("book.md",), before: str = ""
+        ) -> PseudoTerminal:
             given = [str(tmp_path / name) for name in files]
             rest = ["--model", str(tiny_model_path), "--store", str(tmp_path / "store")]
             rest += ["--max-tokens", str(n_tokens), *words]
-            return stack.enter_context(PseudoTerminal(["chat", *given, *rest], tmp_path))
+            return stack.enter_context(PseudoTerminal(["chat", *given, *rest], tmp_path, before=before))
 
         yield call
 
@@ -130,7 +132,7 @@ def test_alt_enter_begins_a_line_and_tab_completes(chat: Chat, tmp_path: Path) -
 
 
 def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(chat: Chat) -> None:
-    terminal = chat(n_tokens=1200)
+    terminal = chat(n_tokens=1200, before=LINGERING)
     terminal.enter("How long is the river Orle?")
     terminal.painted()
     terminal.type(CTRL_C)

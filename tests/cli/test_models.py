@@ -159,6 +159,14 @@ def test_show_says_what_follows_for_context_cache_template_and_store(
     assert "no system role" in gemma["template"]["notices"][0]
 
 
+def test_show_is_a_page_and_json_has_all(localctx: Run, tiny_model_path: Path) -> None:
+    shown = localctx("models", "show", str(tiny_model_path)).out
+    assert len(shown.splitlines()) <= 20
+    for wanted in ("architecture: llama, 2 layers", "context: 2,048 tokens trained", "f16 ", "int4 "):
+        assert wanted in shown
+    assert "block store: yes (" in shown
+
+
 @pytest.mark.parametrize(
     ("architecture", "why"),
     [("gemma3", "sliding-window layers"), ("mamba", "is recurrent"), ("deepseek2", "MLA")],
@@ -169,7 +177,7 @@ def test_show_says_why_the_store_cannot_serve(
     path = write_architecture(tmp_path / "m.gguf", architecture)
     result = localctx("models", "show", str(path))
     assert result.code == 0
-    assert "serves: False" in result.out
+    assert "block store: no (" in result.out
     assert why in result.out
 
 

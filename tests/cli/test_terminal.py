@@ -120,6 +120,19 @@ def test_a_quote_is_shown_unless_the_point_is_the_quote() -> None:
     assert citation_lines(answer("ask", "Yes.", "Yes.")) == ["[1] a.pdf p. x “Yes.”"]
 
 
+def test_an_answer_that_is_partial_as_a_whole_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    partial = replace(
+        answer("ask", "Yes.", "Yes."), support="partial", statements=(Statement(0, 4, "partial"),)
+    )
+    named = replace(partial, statements=(Statement(0, 1, "none"), Statement(1, 4, "partial")))
+    for one, says in ((partial, True), (named, False)):
+        with reporter() as shown:
+            shown.event(Finished(one))
+        said = capsys.readouterr().err
+        assert "support: partial" in said
+        assert ("no one place that was read says all of it" in said) is says
+
+
 def reporter(verbose: bool = False, shows_answer: bool = True) -> Reporter:
     return Reporter(as_json=False, quiet=False, verbose=verbose, shows_answer=shows_answer)
 

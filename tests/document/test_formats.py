@@ -157,7 +157,8 @@ def test_docx(open_bytes: Open) -> None:
     )
     document = open_bytes(docx(body, styles=styles, footnotes=notes), "a.docx")
     assert text_of(document) == (
-        "Title here\n\nLoop style\n\na | b\nc | d\n\nSecond\n\na\tb[2]\n\n\n[2] Note text\n"
+        "Title here\n\nLoop style\n\n| a | b |\n| --- | --- |\n| c | d |\n\n"
+        "Second\n\na\tb[2]\n\n\n[2] Note text\n"
     )
     assert outline(document) == [(1, "Title here", "Title here"), (1, "Second", "Second")]
 

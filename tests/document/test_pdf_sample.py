@@ -16,7 +16,7 @@ def test_the_sample_has_outline_labels_and_flowing_prose() -> None:
     assert isinstance(header, PdfHeader)
     assert header.n_pages == len(pages) == 33
     assert [page.label for page in pages] == ["i", "ii", *map(str, range(1, 32))]
-    assert all(page.text.endswith(f"\n{page.label}") for page in pages)
+    assert not any(page.text.endswith(f"\n{page.label}") for page in pages[2:])  # a label, no text
     assert all(page.quality == 1.0 for page in pages)
     titles = [(heading.title, page.label) for page in pages for heading in page.headings]
     assert titles[1] == ("George Washington: Second Annual Message", "1")

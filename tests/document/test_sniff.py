@@ -10,6 +10,8 @@ import pytest
 from document.conftest import Open
 from document.inputs import docx, epub, line, paragraph, pdf, pptx, shape, text_of, zipped
 
+from localctx.document import SkippedEntry, walk
+from localctx.document.limits import Limits
 from localctx.errors import InputError, UnknownFormat
 
 PDF = pdf(line(b"Hello xref"))
@@ -61,20 +63,17 @@ def test_source_code_has_its_language(open_bytes: Open, name: str, language: str
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (zipped({"xl/workbook.xml": "<a/>"}), "Excel"),
+        (zipped({"xl/workbook.bin": "x"}), "binary Excel"),
         (
             zipped({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": "<a/>"}),
             "OpenDocument",
         ),
         (zipped({"a.txt": "x"}), "zip archive"),
-        (b"{\\rtf1 hello}", "RTF"),
-        (b"Return-Path: <a@b>\nSubject: x\n\nHi\n", "e-mail"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "old binary Office"),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "EncryptedPackage".encode("utf-16-le"),
             "password",
         ),
-        (b"\x89PNG\r\n\x1a\n" + bytes(64), "PNG"),
         (b"SQLite format 3\0" + bytes(64), "SQLite"),
         (b"\x7fELF" + bytes(64), "program"),
         (b"x" * 257 + b"ustar\x0000" + bytes(64), "tar"),
@@ -135,7 +134,6 @@ def test_letters_that_a_text_may_begin_with_are_no_magic(open_bytes: Open, text:
         (b"GIF89a\1\0\1\0", "GIF"),
         (b"!<arch>\ndebian-binary   " + bytes(9), "Debian"),
         (b"%!PS-Adobe-3.0\n%%Title: x\n", "PostScript"),
-        (b"Received: from a.example by b.example\n\tfor <c@d>; Mon\nSubject: x\n\nHi", "e-mail"),
     ],
 )
 def test_the_files_themselves_still_are(open_bytes: Open, data: bytes, what: str) -> None:
@@ -156,9 +154,38 @@ def test_any_number_of_comments_may_stand_before_a_page(open_bytes: Open) -> Non
 
 
 @pytest.mark.parametrize("name", ["report.eml", "archive.mbox"])
-def test_mail_is_refused_by_its_extension(open_bytes: Open, name: str) -> None:
-    with pytest.raises(UnknownFormat, match="mail"):
-        open_bytes(b"From a friend\n", name)
+def test_what_is_named_as_mail_but_is_none_is_text(open_bytes: Open, name: str) -> None:
+    document = open_bytes(b"From a friend\n", name)
+    assert (document.format, text_of(document)) == ("text", "From a friend\n")
+    assert "its content is plain text" in document.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"Return-Path: <a@b>\nSubject: x\n\nHi\n", "eml"),
+        (b"Received: from a.example by b.example\n\tfor <c@d>; Mon\nSubject: x\n\nHi", "eml"),
+        (b"From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\nHi\n", "mbox"),
+        (b"{\\rtf1 Hi}", "rtf"),
+    ],
+)
+def test_mail_and_rtf_are_known_by_their_beginning(open_bytes: Open, data: bytes, kind: str) -> None:
+    document = open_bytes(data, "thing")
+    assert (document.format, text_of(document).split()[-1]) == (kind, "Hi")
+
+
+@pytest.mark.parametrize("magic", [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"II*\0", b"MM\0*"])
+def test_images_are_refused_where_ocr_is_off(open_bytes: Open, magic: bytes) -> None:
+    with pytest.raises(UnknownFormat, match="image") as caught:
+        open_bytes(magic + bytes(64), "scan", limits=Limits(ocr=False))
+    assert "--ocr auto" in caught.value.hint
+
+
+def test_a_folders_images_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    (entry,) = walk(tmp_path)
+    assert isinstance(entry, SkippedEntry)
+    assert entry.reason == "is a PNG image"
 
 
 def test_damaged_archives_are_one_line(open_bytes: Open, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from engine.tiny_gguf import TRAINING_TEXT
 from localctx._native import Rope, State
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.llama import LlamaModel
+from localctx.engine.prefill import plan_prefill
 from localctx.kv import KVChunk, KVPart, PrefillPolicy
 
 NOISE = 0.02  # of the values' spread: f16 rounding and another order of sums
@@ -37,6 +38,18 @@ def prefill(
 def parts_at(chunks: Sequence[KVChunk], position: int) -> list[KVPart]:
     """The chunks where they stand in a document that starts at `position`."""
     return [KVPart(chunk.state, 0, chunk.n_tokens, position + chunk.first) for chunk in chunks]
+
+
+def just_rebased(
+    context: LlamaKVContext, n_prefix: int, chunks: Sequence[KVChunk], policy: PrefillPolicy
+) -> list[KVChunk]:
+    """The chunks before which prefix and window were brought together: nothing stands between them."""
+    n_tokens, n_chunk = chunks[-1].first + chunks[-1].n_tokens, chunks[0].n_tokens
+    steps = plan_prefill(policy, n_tokens, 0, 0, n_chunk, context.n_positions - n_prefix).steps
+    assert [step.start for step in steps] == [chunk.first for chunk in chunks]
+    found = [chunks[n] for n in range(1, len(steps)) if steps[n].base != steps[n - 1].base]
+    assert len(found) == context.n_rebased > 2
+    return found
 
 
 def logits_after(context: LlamaKVContext, tokens: Sequence[int]) -> np.ndarray:

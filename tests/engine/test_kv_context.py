@@ -71,19 +71,47 @@ def test_with_a_window_as_long_as_the_document_it_is_plain_decoding(
         assert differs(got, logits_after(context, question)) < NOISE
 
 
+@pytest.mark.parametrize(("highest", "end"), [(0, 512), (1200, 1200), (10**6, 3000)])
 def test_positions_past_the_trained_range_are_taken_back_again_and_again(
-    model: LlamaModel, context: LlamaKVContext, long_context: LlamaKVContext
+    model: LlamaModel,
+    context: LlamaKVContext,
+    long_context: LlamaKVContext,
+    monkeypatch: pytest.MonkeyPatch,
+    highest: int,
+    end: int,
 ) -> None:
     """Without a prefix only distances matter, so the same weights with 8,192 positions are the oracle."""
+    monkeypatch.setattr("localctx.engine.prefill.HIGHEST_POSITION", highest)
     tokens = document(model, 3000)
     got = prefill(context, (), tokens, WINDOW)
+    assert context.n_rebased > 5
     wanted = prefill(long_context, (), tokens, WINDOW)
+    assert long_context.n_rebased == 0
     assert [chunk.first for chunk in got] == list(range(0, 3000, 128))
-    assert got[-1].state.positions.max() < 512 < wanted[-1].state.positions.max()
+    assert max(chunk.state.positions.max() for chunk in got) < end
+    assert wanted[-1].state.positions.max() == 2999
     for chunk in got:
         assert (np.diff(chunk.state.positions) == 1).all()
     for one, two in zip(stream_values(got), stream_values(wanted), strict=True):
         assert differs(one, two) < NOISE
+
+
+@pytest.mark.parametrize("policy", [WINDOW, PrefillPolicy("window", 128, 128)])
+def test_prefix_and_sinks_that_follow_the_window_are_the_window_that_comes_to_them(
+    model: LlamaModel, context: LlamaKVContext, monkeypatch: pytest.MonkeyPatch, policy: PrefillPolicy
+) -> None:
+    prefix, tokens = prefix_of(model), document(model, 2500)
+    followed = stream_values(prefill(context, prefix, tokens, policy))
+    assert context.n_rebased > 3
+    for highest in (0, 1200):
+        monkeypatch.setattr("localctx.engine.prefill.HIGHEST_POSITION", highest)
+        chunks = prefill(context, prefix, tokens, policy)
+        for one, two in zip(followed, stream_values(chunks), strict=True):
+            assert differs(one, two) < NOISE
+        left = parts_at(chunks[:14], 0)  # as stored, where positions were taken back or prefixes lifted
+        rest = stream_values(prefill(context, prefix, tokens, policy, first=14 * 128, left=left))
+        for one, two in zip(followed, rest, strict=True):
+            assert differs(one[14 * 128 :], two) < NOISE
 
 
 def test_what_left_the_window_is_not_attended(model: LlamaModel, context: LlamaKVContext) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from engine.kv_tools import NOISE, differs, document, prefill, stream_values
+from engine.kv_tools import NOISE, differs, document, just_rebased, prefill, stream_values
 from engine.test_kv_context import encoded, prefix_of
 from engine.tiny_architectures import write_architecture
 
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.llama import LlamaModel, open_model
 from localctx.engine.options import EngineOptions
+from localctx.engine.prefill import HIGHEST_POSITION
 from localctx.errors import UsageError
 from localctx.kv import RUN_TOKENS, KVChunk, KVPart, OnChunk, PrefillPolicy, Route
 
@@ -126,18 +127,19 @@ def test_only_what_is_put_back_is_attended(model: LlamaModel, context: LlamaKVCo
     assert (one[1280:] == three[1280:]).all()
 
 
+@pytest.mark.parametrize("highest", [0, HIGHEST_POSITION])
 def test_a_chunk_is_what_is_decoded_behind_prefix_sinks_runs_and_window(
-    model: LlamaModel, context: LlamaKVContext
+    model: LlamaModel, context: LlamaKVContext, monkeypatch: pytest.MonkeyPatch, highest: int
 ) -> None:
-    """Where positions were just taken back, nothing stands between; place() is the oracle."""
+    """Where prefix and window just came together, nothing stands between; place() is the oracle."""
+    monkeypatch.setattr("localctx.engine.prefill.HIGHEST_POSITION", highest)
     prefix, tokens = prefix_of(model), document(model, 2700)
     policy = PrefillPolicy("window", 128, 128, 2)
     chunks = recalling(context, prefix, tokens, policy, third_and_fifth)
     n_before = len(prefix) + 4 * RUN_TOKENS
-    assert all(chunk.state.positions.max() < 1024 for chunk in chunks)
-    taken_back = [chunk for chunk in chunks[4:] if chunk.state.positions[0] == n_before]
-    assert len(taken_back) > 2
-    for chunk in (taken_back[0], taken_back[-1]):
+    assert all(chunk.state.positions.max() < 1024 for chunk in chunks) == (highest == 0)
+    rebased = just_rebased(context, len(prefix), chunks, policy)
+    for chunk in (rebased[0], rebased[-1]):
         runs = [0, 2, 4, chunk.first // RUN_TOKENS - 1]
         attended = [token for run in runs for token in tokens[run * RUN_TOKENS : (run + 1) * RUN_TOKENS]]
         parts = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from engine.kv_tools import NOISE, differs, document, prefill, stream_values
+from engine.kv_tools import NOISE, differs, document, just_rebased, prefill, stream_values
 from engine.test_kv_context import SMALL_BATCH, encoded, prefix_of
 from engine.tiny_architectures import write_architecture
 
 from localctx.engine.kv_context import LlamaKVContext
 from localctx.engine.llama import LlamaModel, open_model
+from localctx.engine.prefill import HIGHEST_POSITION
 from localctx.kv import KVChunk, KVPart, PrefillPolicy
 
 SINKS = PrefillPolicy("window", 128, 128)
@@ -60,17 +61,18 @@ def test_sinks_are_attended_for_ever_and_what_is_between_is_not(
     assert (one[768:] == three[768:]).all()
 
 
+@pytest.mark.parametrize("highest", [0, HIGHEST_POSITION])
 def test_a_chunk_is_what_is_decoded_behind_prefix_sinks_and_window(
-    model: LlamaModel, context: LlamaKVContext
+    model: LlamaModel, context: LlamaKVContext, monkeypatch: pytest.MonkeyPatch, highest: int
 ) -> None:
-    """Where positions were just taken back, what it attends to stands without a gap, as place() puts it."""
+    """Where prefix and window just came together, there is no gap between, as place() puts it."""
+    monkeypatch.setattr("localctx.engine.prefill.HIGHEST_POSITION", highest)
     prefix, tokens = prefix_of(model), document(model, 1500)
     chunks = prefill(context, prefix, tokens, SINKS)
     n_before = len(prefix) + 256
-    taken_back = [chunk for chunk in chunks[3:] if chunk.state.positions[0] == n_before]
-    assert len(taken_back) > 3
-    assert all(chunk.state.positions.max() < 512 for chunk in chunks)
-    for chunk in taken_back[:: len(taken_back) - 1]:
+    assert all(chunk.state.positions.max() < 512 for chunk in chunks) == (highest == 0)
+    rebased = just_rebased(context, len(prefix), chunks, SINKS)
+    for chunk in (rebased[0], rebased[-1]):
         start, number = chunk.first, chunks.index(chunk)
         attended = [*prefix, *tokens[:128], *tokens[start - 128 : start], *tokens[start : start + 128]]
         parts = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,12 +76,35 @@ def test_sinks_stay_and_the_window_moves_behind_them(
     for n_left in {first, min(first, n_sinks + held + n_chunk)}:
         rest = plan_prefill(policy, n_tokens, first, n_left, n_chunk, N_POSITIONS)
         wanted = [step for step in plan.steps if step.end > first]
-        assert [(s.end, s.keep_from, s.base) for s in rest.steps] == [
-            (s.end, s.keep_from, s.base) for s in wanted
+        assert [(s.end, s.keep_from, s.base, s.lift) for s in rest.steps] == [
+            (s.end, s.keep_from, s.base, s.lift) for s in wanted
         ]
-        assert rest.left_base == rest.steps[0].base
+        assert (rest.left_base, rest.left_lift) == (rest.steps[0].base, rest.steps[0].lift)
         assert rest.left_from == (rest.steps[0].keep_from if first else 0)
         assert rest.left_from == 0 or rest.left_from >= n_sinks
+
+
+@given(st.integers(1, 100_000), WINDOWS, SINKS, BATCHES, st.integers(N_POSITIONS, 40_000))
+@settings(deadline=None, max_examples=100)
+def test_the_prefix_follows_the_window_until_positions_are_too_high(
+    n_tokens: int, window: int, sinks: int, n_batch: int, highest: int
+) -> None:
+    policy = PrefillPolicy("window", window, sinks)
+    n_chunk = chunk_tokens(policy, 7, n_tokens, 10**6, n_batch)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("localctx.engine.prefill.HIGHEST_POSITION", highest)
+        plan = plan_prefill(policy, n_tokens, 0, 0, n_chunk, N_POSITIONS)
+    n_lowered = 0
+    for before, step in pairwise(plan.steps):
+        is_rebased = step.base != before.base
+        assert step.lift + step.base + step.end <= highest
+        if is_rebased:
+            assert step.base + step.keep_from == plan.n_sinks
+        stays = step.lift + step.base == before.lift + before.base
+        assert stays or (is_rebased and step.lift == 0)
+        n_lowered += not stays
+    assert plan.n_rebased == len({step.base for step in plan.steps}) - 1
+    assert n_lowered <= n_tokens // (highest - N_POSITIONS + 1)
 
 
 @given(SIZES, RUNS, WINDOWS, BATCHES, st.sampled_from(["exact", "window", "lazy"]))

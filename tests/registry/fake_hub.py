@@ -34,6 +34,7 @@ class FakeHub(ThreadingHTTPServer):
         self.asked: list[tuple[str, int]] = []
         self.n_sent = 0
         self.piece_bytes, self.pause_seconds = 1 << 16, 0.0
+        self.holds_at: int | None = None  # bytes after which a transfer waits until this is None
         self.hashes: dict[str, str] = {}  # announced instead of the right ones
         self.sizes: dict[str, int] = {}
         self.without_hash: set[str] = set()
@@ -134,6 +135,8 @@ class _Handler(BaseHTTPRequestHandler):
         limit = hub.cut_after.pop(0) if hub.cut_after else len(data)
         for first in range(0, min(limit, len(data)), hub.piece_bytes):
             piece = data[first : min(first + hub.piece_bytes, limit)]
+            while hub.holds_at is not None and first >= hub.holds_at:
+                time.sleep(0.01)
             try:
                 self.wfile.write(piece)
             except OSError:  # the reader was killed: what a test wants

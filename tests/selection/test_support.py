@@ -217,6 +217,24 @@ def test_each_statement_has_its_own_verdict() -> None:
     assert judged.without_unheld(answer) == "The tenant pays a deposit of 800 euros."
 
 
+def test_a_question_in_other_words_is_answered_where_the_answer_means_what_is_asked() -> None:
+    passages = ["The shepherd counted 4821 lambs in spring."]
+    question, answer = "What number of young sheep were tallied after the snow melted?", "4821 lambs."
+    absent = ("young", "sheep", "tallied", "snow", "melted")
+    assert judgement(question, answer, passages, absent=absent).verdict == "none"
+    judged = judgement(question, answer, passages, absent=absent, is_meant=lambda: True)
+    assert judged.verdict == "partial"
+    invented = judgement(question, "7310 goats.", passages, absent=absent, is_meant=lambda: True)
+    assert invented.verdict == "none", "what the passages do not hold stays unheld"
+
+
+def test_what_is_meant_is_asked_for_only_where_no_word_tells() -> None:
+    def never() -> bool:
+        raise AssertionError("the embedder would have been asked")
+
+    assert judgement("How high is the deposit?", "The deposit is 800 euros.", [TERMS], is_meant=never).verdict
+
+
 def test_an_answer_that_only_says_the_question_again_is_partial() -> None:
     texts, headings = ["Notices to Acme are addressed to Jane Roe."], [("document.md",)]
     question = "To whom are notices to Acme addressed?"

@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import httpx2
 import openai
 import uvicorn
 
@@ -37,6 +39,8 @@ name = "slow"
 key = "{SLOW}"
 max_tokens_per_sec = 2
 """
+PATIENCE_S = 120
+"""Longer than any machine takes; what is slow is no failure."""
 TEXT = "The harbour of Tannau was built in 1871 by Anna Feld. " * 12
 
 
@@ -50,6 +54,16 @@ class Serving:
     def client(self, key: str = ALICE) -> openai.OpenAI:
         """The official client with a key."""
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0)
+
+
+def get(url: str, **more: Any) -> httpx2.Response:
+    """A plain request, with patience."""
+    return httpx2.get(url, timeout=PATIENCE_S, **more)
+
+
+def post(url: str, **more: Any) -> httpx2.Response:
+    """A plain request with a body, with patience."""
+    return httpx2.post(url, timeout=PATIENCE_S, **more)
 
 
 @contextmanager

@@ -111,6 +111,7 @@ def test_a_file_that_cannot_be_used_is_refused_when_it_comes(
         client.files.create(file=("x.pdf", content), purpose="user_data")
     assert error.value.code == "unusable_file"
     assert "/files/" not in str(error.value), "where it lies here is nobody's business"
+    assert "x.pdf: " in str(error.value)
     assert [file.id for file in client.files.list()] == before
 
 
@@ -127,6 +128,8 @@ def test_a_file_that_cannot_be_used_is_refused_when_it_comes(
         ({"max_tokens": 0}, "invalid_value", "max_tokens"),
         ({"messages": []}, "invalid_value", "messages"),
         ({"stop": ["a"] * 5}, "invalid_value", "stop"),
+        ({"stop": ["a", ""]}, "invalid_value", "stop[1]"),
+        ({"stop": ""}, "invalid_value", "stop"),
         ({"messages": [{"role": "user", "content": "word " * 3000}]}, "context_length_exceeded", None),
     ],
 )

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import httpx2
 import openai
 import pytest
-from serve.serving import ALICE, BOB, SLOW, Serving
+from serve.serving import ALICE, BOB, SLOW, Serving, get
 
 Upload = Callable[..., str]
 
@@ -27,9 +26,9 @@ def on(*names: str, **more: Any) -> dict[str, Any]:
     "headers", [{}, {"Authorization": "Bearer wrong-key-0123456789"}, {"Authorization": BOB}]
 )
 def test_without_a_right_key_there_is_nothing_but_health(server: Serving, headers: dict[str, str]) -> None:
-    assert httpx2.get(f"{server.url}/healthz", headers=headers).status_code == 200
+    assert get(f"{server.url}/healthz", headers=headers).status_code == 200
     for path in ("/v1/models", "/metrics", "/openapi.json", "/v1/files", "/nowhere"):
-        reply = httpx2.get(f"{server.url}{path}", headers=headers)
+        reply = get(f"{server.url}{path}", headers=headers)
         assert reply.status_code == 401
         assert reply.json()["error"]["code"] == "invalid_api_key"
         assert reply.headers["WWW-Authenticate"] == "Bearer"
@@ -56,6 +55,28 @@ def test_citations_name_the_file_and_no_place_on_disk(server: Serving, upload: U
         replies = [ask(client, f"Who built the harbour? {n}", **on(name), max_tokens=20) for n in range(6)]
     cited = [row for reply in replies for row in reply.localctx["citations"]]
     assert {(row["source"], row["file_id"]) for row in cited} <= {("harbour ä.txt", name)}
+
+
+def test_two_documents_of_one_name_are_told_apart(
+    server: Serving, upload: Upload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [upload(f"The harbour of {place} is deep. " * 12) for place in ("Tannau", "Brenn")]
+    heard: list[str] = []
+    prompt = server.service.model.prompt
+
+    def listening(messages: Any) -> Any:
+        heard.extend(text for message in messages for text in message.content)
+        return prompt(messages)
+
+    monkeypatch.setattr(server.service.model, "prompt", listening)
+    with server.client() as client:
+        found = ask(client, "Which harbour is deep?", **on(*names), max_tokens=20).localctx
+    assert [(row["file_id"], row["source"]) for row in found["documents"]] == [
+        (name, "harbour.txt") for name in names
+    ]
+    said = " ".join(heard)
+    assert "[harbour.txt]" in said
+    assert "/files/" not in said, "the model does not see where they lie here"
 
 
 def test_a_document_of_another_key_is_not_found(server: Serving, upload: Upload) -> None:
@@ -116,12 +137,12 @@ def test_metrics_have_each_keys_tokens_and_its_target(server: Serving) -> None:
     for key in (ALICE, BOB):
         with server.client(key) as client:
             ask(client)
-    text = httpx2.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {ALICE}"}).text
+    text = get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {ALICE}"}).text
     values = dict(re.findall(r"^(localctx_\S+) (\S+)$", text, re.MULTILINE))
     assert float(values['localctx_slo_attainment{tenant="alice"}']) == 1
     assert float(values['localctx_slo_attainment{tenant="bob"}']) == 0
     assert float(values['localctx_tokens_total{kind="generated",tenant="bob"}']) >= 4
     path = "/v1/chat/completions"
     assert float(values[f'localctx_requests_total{{path="{path}",status="200",tenant="alice"}}']) >= 1
-    refused = httpx2.get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {BOB}"})
+    refused = get(f"{server.url}/metrics", headers={"Authorization": f"Bearer {BOB}"})
     assert refused.status_code == 403

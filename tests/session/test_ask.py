@@ -201,6 +201,7 @@ def test_the_json_has_every_key_of_the_contract(book: Document) -> None:
     assert set(value["coverage"]) == {
         "tokens_total", "tokens_read", "tokens_attended", "tokens_dropped", "pages_total",
         "pages_without_text", "replaced_characters", "pulled_in_by_reference",
+        "pages_by_ocr", "ocr_confidence",
     }  # fmt: skip
     assert set(value["tokens"]) == {"evaluated", "restored", "generated"}
     assert {"source", "page", "start", "end", "quote", "score"} <= set(value["citations"][0])

@@ -19,7 +19,7 @@ from localctx.engine.options import EngineOptions
 from localctx.engine.reranker import RerankerFile
 from localctx.index import Hits
 from localctx.selection.dense import max_sim
-from localctx.session import ranking
+from localctx.session import judging, ranking
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
 from localctx.session.embedding import embed_all
@@ -372,3 +372,18 @@ def test_words_alone_point_where_no_vectors_are(place: Place) -> None:
     run = place.run(kv="rank=lexical")
     place.rank(run)
     assert run.likeness is None
+
+
+@pytest.mark.parametrize(("least", "support"), [(-2.0, "partial"), (2.0, "none")])
+@pytest.mark.parametrize("strategy", ["exact", "retrieve"])
+def test_an_answer_in_other_words_stands_where_it_is_like_the_question(
+    place: Place, monkeypatch: pytest.MonkeyPatch, least: float, support: str, strategy: str
+) -> None:
+    monkeypatch.setattr(judging, "LEAST_LEAD", least)
+    text = "The shepherd counted 4821 lambs in spring. Nothing else was said of him."
+    question = "What number of young sheep were tallied after the snow melted?"
+    settings = Settings(store=str(place.folder / "store"), strategy=strategy)
+    model = EchoModel(lambda prompt: "4821 lambs.")
+    events = list(ask([place.open(text)], model, question, settings, embedder=place.embedder))
+    assert answer_of(events).support == support
+    assert answer_of(list(ask([place.open(text)], model, question, settings))).support == "none"

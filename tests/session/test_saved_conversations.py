@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from localctx.session.conversation import Turn
+from localctx.session.private_database import folder_of
 from localctx.session.saved_conversations import (
     ConversationsUnusable,
     SavedConversation,
     SavedConversations,
-    folder_of,
 )
 from localctx.settings import Settings
 

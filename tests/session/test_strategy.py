@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localctx.errors import NotYetAvailable, UsageError
+from localctx.errors import UsageError
 from localctx.session.strategy import (
     STRATEGIES_OF,
     check_strategy,
@@ -47,12 +47,11 @@ def test_exact_that_does_not_fit_names_both_sizes() -> None:
 @pytest.mark.parametrize(
     ("strategy", "command", "error"),
     [
-        ("stream", "summarize", NotYetAvailable),
         ("map-reduce", "ask", UsageError),
         ("retrieve", "summarize", UsageError),
     ],
 )
-def test_a_strategy_of_another_command_or_version_is_refused(
+def test_a_strategy_of_another_command_is_refused(
     strategy: str, command: str, error: type[UsageError]
 ) -> None:
     with pytest.raises(error) as raised:

@@ -11,7 +11,10 @@ import pytest
 from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 
 import localctx
+from localctx.document import open_document
+from localctx.engine.echo import EchoModel
 from localctx.errors import UsageError
+from localctx.session.ask import ask
 from localctx.session.events import Finished
 from localctx.session.structured import answer_schema, said
 from localctx.settings import Settings
@@ -64,6 +67,31 @@ def test_a_cut_answer_warns(tmp_path: Path, document: Path, model: str) -> None:
 def test_a_structured_answer_is_judged_by_its_values() -> None:
     assert said('{"a": "Marta", "b": [12, true, null], "c": {"d": "salt"}}') == "Marta\n12\ntrue\nsalt"
     assert said('{"a": "Mar') == '{"a": "Mar'
+
+
+@pytest.mark.parametrize(
+    ("value", "flagged"),
+    [
+        ({"ship": "Zebulon", "crew": 12, "cargo": "fish"}, ["Zebulon"]),
+        ({"ship": "zebulon"}, ["zebulon"]),
+        ({"ship": "MARTA", "crew": 77}, ["77"]),
+        ({"ship": "the ship Marta", "crew": "a crew of 12"}, []),
+        ({"ship": None, "crew": "not mentioned", "cargo": "rope"}, []),
+        ({"ship": ["Marta", "Ilse"]}, ["Ilse"]),
+    ],
+)
+def test_values_that_the_document_does_not_hold_are_flagged(
+    document: Path, value: object, flagged: list[str]
+) -> None:
+    """`cargo` is one of the schema's own words, whatever the document says."""
+    properties = {"ship": {}, "crew": {}, "cargo": {"enum": ["fish", "rope"]}}
+    model = EchoModel(lambda question: json.dumps(value))
+    settings = Settings(store="off", schema=json.dumps({"properties": properties}))
+    with open_document(document, cache_dir=None) as opened:
+        events = list(ask([opened], model, "Which ship came, and with how many?", settings))
+    assert isinstance(events[-1], Finished)
+    told = [text for text in events[-1].answer.warnings if text.startswith("not in the document")]
+    assert told == [f"not in the document: {name}" for name in flagged]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -240,6 +241,14 @@ def test_a_damaged_catalogue_is_told_with_a_way_out(stored: Path) -> None:
     KVStore.erase(stored)
     with KVStore.open(stored) as store:
         assert store.verify().is_clean
+
+
+def test_a_catalogue_without_its_tables_is_told_with_a_way_out(stored: Path) -> None:
+    with contextlib.closing(sqlite3.connect(catalogue(stored))) as connection:
+        connection.execute("DROP TABLE documents")
+    with pytest.raises(StoreUnusable, match="no such table") as caught, KVStore.open(stored) as store:
+        store.documents()
+    assert "rm --all" in caught.value.hint
 
 
 def test_an_empty_catalogue_is_made_anew(stored: Path) -> None:

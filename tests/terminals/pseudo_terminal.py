@@ -12,8 +12,24 @@ from typing import Any
 
 import pexpect
 
+PATIENCE_S = 180
+"""Longer than any machine takes; what is slow is no failure."""
 SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x1b\x07]*(?:\x07|\x1b\\)|\x1b[=>]|\r|.\x08")
 WHERE = "\x1b[6n"
+PROGRAM = "from localctx.cli.entry import run; run()"
+LINGERING = """
+import time
+from localctx.engine.generation import Generation
+
+collect = Generation._collect
+
+def lingering(generation, batch):
+    time.sleep(0.03)
+    collect(generation, batch)
+
+Generation._collect = lingering
+"""
+"""Before PROGRAM: a token takes 30 ms at least, so that an answer is not over while a test looks."""
 PAINTS = "\x1b[?2026h"
 
 
@@ -21,22 +37,30 @@ class PseudoTerminal:
     """`localctx WORDS...` on a terminal of so many lines and columns. Use `with`."""
 
     def __init__(
-        self, words: list[str], home: Path, lines: int = 40, columns: int = 100, piped: Path | None = None
+        self,
+        words: list[str],
+        home: Path,
+        lines: int = 40,
+        columns: int = 100,
+        piped: Path | None = None,
+        before: str = "",
     ) -> None:
-        """piped: a file that is standard input, while the terminal stays the terminal."""
+        """piped: a file that is standard input, while the terminal stays the terminal · before: what the
+        program does first.
+        """
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
             "HOME": str(home),
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
         }
-        program = [sys.executable, "-c", "from localctx.cli.entry import run; run()", *words]
+        program = [sys.executable, "-c", before + PROGRAM, *words]
         self.child: Any = pexpect.spawn(
             "/bin/sh",
             ["-c", "exec " + shlex.join(program) + (f" < {shlex.quote(str(piped))}" if piped else "")],
             dimensions=(lines, columns),
             encoding="utf-8",
-            timeout=60,
+            timeout=PATIENCE_S,
             env=environment,
         )
         self.raw = ""
@@ -53,7 +77,7 @@ class PseudoTerminal:
         """All that was written so far, without control sequences."""
         return SEQUENCES.sub("", self.raw)
 
-    def wait(self, *wanted: str, seconds: float = 60) -> str:
+    def wait(self, *wanted: str, seconds: float = PATIENCE_S) -> str:
         """Read until all of the texts stand behind what was waited for last; that part."""
         until = time.monotonic() + seconds
         while True:
@@ -67,7 +91,7 @@ class PseudoTerminal:
     def painted(self) -> None:
         """Wait until a piece of an answer is shown."""
         before = self.raw.count(PAINTS)
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while self.raw.count(PAINTS) == before:
             assert time.monotonic() < until
             assert self._read()

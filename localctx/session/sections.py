@@ -1,0 +1,148 @@
+"""Sections of a document that are summarised one by one, each into a point, and how points are kept.
+
+What a section's point depends on is in its key: its tokens, the model, the focus, the sampling. A document
+that grew keeps the points of what is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from localctx.session.citing import cite
+from localctx.session.kept import Kept
+from localctx.session.parts import Part, cut_parts
+from localctx.session.points import Point, pointed
+from localctx.session.reading import Reading
+from localctx.session.run import Run
+from localctx.store import DocumentIdentity, StoreUnusable
+from localctx.values import ModelInfo
+
+__all__ = ["N_SIDE", "SECTION_TOKENS", "Section", "is_small", "keep_points", "kept_points", "sections_of"]
+
+SECTION_TOKENS, MIN_SHARE = 1024, 0.5
+"""Of a section at most, and the share of that which it has at least: every task takes a hundred tokens."""
+N_SIDE = 4
+"""Sections decoded side by side."""
+POINTS_KIND = "summary"
+POINTS_VERSION = 1
+"""Part of every key: raise it whenever tasks, key sentences or checks change."""
+SMALL_B = 1.0
+"""Models of fewer thousand million weights only shorten sentences."""
+SMALL_BYTES = 700 << 20
+"""The same, where the file does not say how many weights there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a reading, and its tokens [first, end) of the reading's stream."""
+
+    part: Part
+    first: int
+    end: int
+
+    @property
+    def reading(self) -> Reading:
+        """Whose it is."""
+        return self.part.reading
+
+    @property
+    def tokens(self) -> array[int]:
+        """Its tokens."""
+        return self.reading.stream[self.first : self.end]
+
+
+def sections_of(reading: Reading) -> list[Section]:
+    """The reading's sections in order, all tokens in one of them."""
+    sections = []
+    for part in cut_parts([reading], SECTION_TOKENS, MIN_SHARE):
+        first = reading.first_tokens[part.first]
+        sections.append(Section(part, first, first + part.n_tokens))
+    return sections
+
+
+def is_small(info: ModelInfo) -> bool:
+    """Whether a model is one that invents more than it says: it shortens sentences, and words nothing."""
+    label = re.search(r"\b(\d+(?:\.\d+)?)([MB])\b", info.description)
+    if label is None:
+        return info.size_bytes < SMALL_BYTES
+    return float(label[1]) < (SMALL_B if label[2] == "B" else SMALL_B * 1000)
+
+
+def kept_points(kept: Kept, run: Run, sections: Sequence[Section], focus: str | None) -> list[Point | None]:
+    """The sections' points as far as they are kept."""
+    keys = [_key(run, section, focus) for section in sections]
+    store, found = kept.store, dict[str, bytes]()
+    if store is not None:
+        try:
+            with store.reading_artifacts(POINTS_KIND, list(dict.fromkeys(keys))) as views:
+                found = {key: bytes(view) for key, view in views.items()}
+        except StoreUnusable as error:
+            run.note(f"{error.message}; kept summaries are not used")
+    return [_restored(section, found.get(key)) for section, key in zip(sections, keys, strict=True)]
+
+
+def keep_points(
+    kept: Kept,
+    run: Run,
+    identity: DocumentIdentity,
+    points: Mapping[int, Point],
+    sections: Sequence[Section],
+    focus: str | None,
+) -> None:
+    """Keep points, by the numbers of their sections, with their document, where that can be."""
+    if not points or not kept.can_write or kept.store is None:
+        return
+    items = {
+        _key(run, sections[number], focus): _bytes(sections[number], point)
+        for number, point in points.items()
+    }
+    try:
+        kept.store.put_artifacts(POINTS_KIND, items, identity)
+    except StoreUnusable as error:
+        run.note(f"{error.message}; the summaries are not kept")
+
+
+def _key(run: Run, section: Section, focus: str | None) -> str:
+    settings, info = run.settings, run.model.info
+    sampling = (settings.temp, settings.top_p, settings.top_k, settings.min_p, settings.seed)
+    facts = (
+        POINTS_VERSION,
+        info.fingerprint,
+        settings.max_tokens,
+        sampling,
+        focus,
+        section.reading.document.language,
+    )
+    hasher = blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=16)
+    hasher.update(section.tokens.tobytes())
+    return hasher.hexdigest()
+
+
+def _bytes(section: Section, point: Point) -> bytes:
+    """A point as it is kept: its key sentence as a span of the section, and its words."""
+    start = section.part.span[0]
+    citation = point.citation
+    facts = [citation.start - start, citation.end - start, citation.score, point.text]
+    return json.dumps(facts).encode()
+
+
+def _restored(section: Section, data: bytes | None) -> Point | None:
+    """The point of a section from what was kept; None where that is not of this section."""
+    if data is None:
+        return None
+    try:
+        first, last, score, text = json.loads(data)
+        start, end = section.part.span
+        if not (isinstance(text, str) and 0 <= first < last and start + last <= end):
+            return None
+        point = pointed(
+            section.part, cite(section.reading.document, start + first, start + last, float(score))
+        )
+    except (ValueError, TypeError):
+        return None
+    return replace(point, text=text)

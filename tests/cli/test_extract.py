@@ -1,0 +1,96 @@
+"""`localctx extract` as it is typed: forms, exit codes, what is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+SCHEMA = {"properties": {"id": {"type": "integer"}, "city": {"const": "Oslo"}}, "required": ["id", "city"]}
+ROWS = "id,city\n1,Oslo\n2,Lyon\n3,Oslo\n"
+
+
+@pytest.fixture
+def call(localctx: Run, tiny_model_path: Path, tmp_path: Path) -> Run:
+    """Extract from a small table with a tiny model."""
+    (tmp_path / "rows.csv").write_text(ROWS)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+
+    def extract(*words: str) -> Any:
+        file, schema = str(tmp_path / "rows.csv"), str(tmp_path / "schema.json")
+        options = ["-m", str(tiny_model_path), "--store", "off", "--embedder", "off"]
+        return localctx("extract", file, "--schema", schema, *options, *words)
+
+    return extract
+
+
+def test_text(call: Run) -> None:
+    result = call()
+    assert result.code == 0
+    assert [line.split(" [")[0] for line in result.out.splitlines()] == [
+        "1. id: 1 · city: Oslo",
+        "2. id: 3 · city: Oslo",
+    ]
+    assert "2 records (read by their parser); 3 of 3 records read" in result.err
+    assert "1 do not fulfil the schema" in result.err
+
+
+def test_json_and_lines_hold_the_same_records(call: Run) -> None:
+    value = call("--json").json
+    assert (value["schema"], value["n_records"], value["how"]) == ("localctx.records/1", 2, ["parser"])
+    assert value["passed"] == {"units": 3, "read": 3, "repeated": 0, "unfit": 1, "unheld": 0, "broken": 0}
+    lines = [json.loads(line) for line in call("--jsonl").out.splitlines()]
+    assert lines == value["records"]
+    assert lines[1]["record"] == {"id": 3, "city": "Oslo"}
+    assert [(ROWS[one["start"] : one["end"]], one["quote"]) for one in lines[1]["citations"]] == [
+        ("3,Oslo", "3,Oslo")
+    ]
+
+
+@pytest.mark.parametrize("form", ["--json", "--jsonl", "--quiet"])
+def test_a_file_gets_what_standard_output_would(call: Run, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "out"
+    result = call(form, "-o", str(out))
+    assert (result.code, result.out) == (0, "")
+    there, here = out.read_text(), call(form).out
+    if form == "--json":
+        assert json.loads(there)["records"] == json.loads(here)["records"]
+    else:
+        assert there == here
+
+
+def test_no_records_is_an_empty_list(call: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,city\n2,Lyon\n")
+    result = call("--json")
+    assert (result.code, result.json["records"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "extract needs the schema of a record"),
+        (["-j", "{}"], "the schema has no properties"),
+        (["-j", '{"properties": {"a": {"pattern": "x"}}}'], '"pattern" is not supported'),
+        (["-j", '{"properties": {"a": {}}}', "--json", "--jsonl"], "two forms"),
+        (["-j", '{"properties": {"a": {}}}', "--strategy", "exact"], "is not for extract"),
+        (["-j", "nowhere.json"], "no such file"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    localctx: Run, tiny_model_path: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    (tmp_path / "a.csv").write_text(ROWS)
+    result = localctx(
+        "extract", str(tmp_path / "a.csv"), "-m", str(tiny_model_path), "--store", "off", *words
+    )
+    assert result.code == 2
+    assert said in result.out + result.err
+
+
+def test_an_input_is_not_overwritten(call: Run, tmp_path: Path) -> None:
+    result = call("-o", str(tmp_path / "rows.csv"))
+    assert (result.code, (tmp_path / "rows.csv").read_text()) == (2, ROWS)

@@ -1,0 +1,293 @@
+"""Summaries of sections: made beside a prefill or from stored KV, kept, merged; over a real tiny model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from engine.tiny_architectures import write_architecture
+from session.conftest import answer_of, of_kind
+from session.test_kept_kv import chapters
+
+from localctx.document import Document, open_document
+from localctx.engine import EchoModel, EngineOptions, open_model
+from localctx.kv_taps import Taps
+from localctx.session.answer import Answer
+from localctx.session.events import Event, Notice, Planned, SectionDone
+from localctx.session.indexed import Indexed
+from localctx.session.indexing import index_documents
+from localctx.session.sections import SECTION_TOKENS, is_small
+from localctx.session.summarize import summarize
+from localctx.settings import Settings
+from localctx.values import ModelInfo
+
+BOOK = chapters(20)
+
+
+class Desk:
+    """A store and a model; each call opens both anew."""
+
+    def __init__(self, folder: Path, model: Path) -> None:
+        self.folder, self.model = folder, model
+
+    def write(self, text: str, name: str = "book.md") -> str:
+        (self.folder / name).write_text(text, "utf-8")
+        return str(self.folder / name)
+
+    def settings(self, **settings: object) -> Settings:
+        found = {"store": str(self.folder / "store"), "max_tokens": 8, **settings}
+        return Settings(**found)  # type: ignore[arg-type]  # by name
+
+    @contextmanager
+    def opened(self, *files: str) -> Iterator[tuple[list[Document], object]]:
+        with open_model(self.model, EngineOptions(n_threads=1)) as model:
+            documents = [open_document(file, cache_dir=None) for file in files]
+            try:
+                yield documents, model
+            finally:
+                for document in documents:
+                    document.close()
+
+    def index(self, *files: str, summaries: bool = True, **settings: object) -> tuple[Indexed, list[Event]]:
+        with self.opened(*files) as (documents, model):
+            steps = index_documents(
+                documents,
+                model,  # type: ignore[arg-type]  # a LlamaModel
+                self.settings(**settings),
+                summaries=summaries,
+            )
+            events = list(steps)
+        assert isinstance(events[-1], Indexed)
+        return events[-1], events[:-1]  # type: ignore[return-value]  # one Indexed, the last
+
+    def summarize(
+        self, *files: str, length: str = "long", focus: str | None = None, **settings: object
+    ) -> tuple[Answer, list[Event]]:
+        with self.opened(*files) as (documents, model):
+            steps = summarize(documents, model, self.settings(**settings), length=length, focus=focus)  # type: ignore[arg-type]  # as above
+            events = list(steps)
+        return answer_of(events), events
+
+
+@pytest.fixture
+def desk(tmp_path: Path, tiny_model_path: Path) -> Desk:
+    return Desk(tmp_path, tiny_model_path)
+
+
+def n_sections(done: Indexed) -> int:
+    """Of BOOK, whose chapters are much shorter than half a section."""
+    return done.documents[0].tokens_total // (SECTION_TOKENS // 2)
+
+
+def n_points(answer: Answer) -> int:
+    return sum(line.startswith("- ") for line in answer.text.splitlines())
+
+
+def test_a_summary_of_an_indexed_document_only_merges(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    done, events = desk.index(file)
+    sections = of_kind(events, SectionDone)
+    assert len(sections) == n_sections(done) > 3
+    assert [section.title for section in sections] == sorted(
+        (section.title for section in sections), key=lambda title: int(title.split()[-1])
+    )
+    answer, events = desk.summarize(file)
+    assert answer.strategy == "stream"
+    assert answer.tokens.evaluated == answer.tokens.generated == 0
+    assert answer.coverage.tokens_read == answer.coverage.tokens_total == done.documents[0].tokens_total
+    assert n_points(answer) == len(sections) == of_kind(events, Planned)[0].n_parts
+    assert [section.text in answer.text for section in sections] == [True] * len(sections)
+    with open_document(file, cache_dir=None) as document:
+        for citation in answer.citations:
+            assert document.read(citation.start, citation.end) == citation.quote
+    merged, _ = desk.summarize(file, length="48")
+    assert n_points(merged) == 2
+    assert 0 < merged.tokens.evaluated < answer.coverage.tokens_total / 2
+
+
+def test_with_taps_and_without_the_same_is_stored(desk: Desk) -> None:
+    """What a later prefill goes on from does not depend on them."""
+    file = desk.write(BOOK)
+    tapped, _ = desk.index(file)
+    plain, _ = desk.index(file, summaries=False, store=str(desk.folder / "plain"))
+    assert tapped.documents[0].tokens_stored == plain.documents[0].tokens_stored
+    again, events = desk.index(file)
+    assert again.documents[0].tokens_evaluated == 0
+    assert not of_kind(events, SectionDone)
+
+
+def test_what_was_indexed_before_is_summarised_from_stored_kv(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    done, _ = desk.index(file, summaries=False)
+    assert desk.summarize(file)[0].strategy != "stream"  # nothing is kept: nothing is said of it
+    answer, events = desk.summarize(file, strategy="stream")
+    n_sections = len(of_kind(events, SectionDone))
+    assert n_sections == n_points(answer)
+    assert answer.tokens.restored >= done.documents[0].tokens_total
+    assert answer.tokens.evaluated < done.documents[0].tokens_total / 2
+    assert desk.summarize(file)[0].tokens.evaluated == 0
+
+
+def test_a_document_that_nobody_indexed_is_prefilled_once(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    answer, events = desk.summarize(file, strategy="stream")
+    assert of_kind(events, SectionDone)
+    n_total = answer.coverage.tokens_total
+    assert n_total < answer.tokens.evaluated < 1.5 * n_total
+    row = desk.index(file, summaries=False)[0].documents[0]
+    assert (row.tokens_evaluated, row.tokens_stored) == (0, n_total)
+
+
+def test_without_a_store_it_serves_as_well(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    answer, _ = desk.summarize(file, strategy="stream", store="off")
+    assert answer.strategy == "stream"
+    assert answer.coverage.tokens_dropped == 0
+
+
+def test_beside_the_prefill_and_from_stored_kv_the_points_are_those_of_their_key_sentences(
+    desk: Desk,
+) -> None:
+    """The tiny model says nothing that can be taken: both ways give the same sentences."""
+    file = desk.write(BOOK)
+    desk.index(file)
+    beside, _ = desk.summarize(file)
+    other = str(desk.folder / "other")
+    desk.index(file, summaries=False, store=other)
+    stored, _ = desk.summarize(file, strategy="stream", store=other)
+    assert beside.text == stored.text
+
+
+def test_another_focus_is_another_summary(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    desk.index(file)
+    assert desk.summarize(file, focus="salt and rope")[0].strategy == "map-reduce"
+    focused, _ = desk.summarize(file, focus="salt and rope", strategy="stream")
+    assert focused.question == "salt and rope"
+    assert focused.tokens.evaluated < focused.coverage.tokens_total / 2
+    again, _ = desk.summarize(file, focus="salt and rope")
+    assert (again.strategy, again.tokens.evaluated, again.text) == ("stream", 0, focused.text)
+
+
+def test_a_document_that_grew_keeps_its_first_sections(desk: Desk) -> None:
+    _, events = desk.index(desk.write(BOOK))
+    n_before = len(of_kind(events, SectionDone))
+    _, events = desk.index(desk.write(BOOK + chapters(6, seed=2)))
+    assert 0 < len(of_kind(events, SectionDone)) <= 3 < n_before
+    assert desk.summarize(str(desk.folder / "book.md"))[0].tokens.evaluated == 0
+
+
+def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two sections the model is told to stop; the next run makes the others."""
+    from localctx.engine.kv_context import LlamaKVContext
+
+    plain: Callable[..., None] = LlamaKVContext.stream  # type: ignore[assignment]  # whatever it takes
+
+    def stopping(self: LlamaKVContext, *words: object, **more: object) -> None:
+        taps = self._taps
+        if taps is not None:
+            told: list[int] = []
+
+            def tell(done: object) -> None:
+                taps.on_tapped(done)  # type: ignore[arg-type]  # handed on
+                told.append(1)
+                if len(told) == 2:
+                    self.cancel()
+
+            self._taps = Taps(taps.taps, tell, taps.n_side, taps.n_tokens)
+        return plain(self, *words, **more)
+
+    file = desk.write(BOOK)
+    monkeypatch.setattr(LlamaKVContext, "stream", stopping)
+    done, events = desk.index(file)
+    assert done.was_cancelled
+    n_first = len(of_kind(events, SectionDone))
+    assert n_first >= 2
+    monkeypatch.undo()
+    done, events = desk.index(file)
+    assert not done.was_cancelled
+    assert len(of_kind(events, SectionDone)) == n_sections(done) - n_first
+    assert desk.summarize(file)[0].tokens.evaluated == 0
+
+
+def test_a_small_window_and_a_small_context_do(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    _, events = desk.index(file, ctx=768, kv="window=256,sinks=128")
+    assert len(of_kind(events, SectionDone)) > 3
+    _, events = desk.index(file, kv="policy=independent")
+    assert not of_kind(events, SectionDone)  # the points are there
+
+
+def test_independent_blocks_are_summarised_from_stored_kv(desk: Desk) -> None:
+    _, events = desk.index(desk.write(BOOK), kv="policy=independent")
+    assert len(of_kind(events, SectionDone)) > 3
+
+
+def test_documents_kept_together_have_none_and_say_so(desk: Desk) -> None:
+    files = desk.write(chapters(2), "a.md"), desk.write(chapters(2, seed=2), "b.md")
+    done, events = desk.index(*files)
+    assert not of_kind(events, SectionDone)
+    assert any("index them one by one" in warning for warning in done.warnings)
+
+
+def test_a_model_whose_cache_cannot_be_copied_says_so_and_reads_the_parts(desk: Desk, tmp_path: Path) -> None:
+    model = write_architecture(tmp_path / "mamba.gguf", "mamba")
+    recurrent = Desk(tmp_path, model)
+    file = recurrent.write(chapters(3))
+    _, events = recurrent.index(file)
+    notices = [notice.text for notice in of_kind(events, Notice)]
+    assert any("is recurrent" in text and "not summarised" in text for text in notices)
+    answer, events = recurrent.summarize(file, strategy="stream")
+    assert answer.strategy == "exact"
+    assert any("read by themselves" in warning for warning in answer.warnings)
+
+
+def test_an_engine_without_kv_reads_the_parts(open_text: Callable[..., Document]) -> None:
+    document = open_text(BOOK)
+    answer = answer_of(list(summarize([document], EchoModel(n_ctx_train=2048), Settings(strategy="stream"))))
+    assert answer.strategy == "map-reduce"
+    assert any("no KV" in warning for warning in answer.warnings)
+
+
+def test_damaged_points_are_made_again(desk: Desk) -> None:
+    file = desk.write(BOOK)
+    _, events = desk.index(file)
+    told = of_kind(events, SectionDone)[0].text.encode()
+    (segment,) = [
+        path for path in (desk.folder / "store" / "kv" / "segments").iterdir() if told in path.read_bytes()
+    ]
+    segment.write_bytes(segment.read_bytes().replace(told, told[::-1]))
+    assert desk.summarize(file)[0].strategy != "stream"
+    answer, _ = desk.summarize(file, strategy="stream")
+    assert answer.coverage.tokens_dropped == 0
+    assert told.decode() in answer.text
+
+
+@pytest.mark.parametrize(
+    ("description", "size_bytes", "small"),
+    [
+        ("llama 135M q4_1", 9 << 30, True),
+        ("qwen3 1.7B q4_k", 1 << 20, False),
+        ("llama 8B q4_k", 1 << 20, False),
+        ("qwen3 0.6B q8_0", 9 << 30, True),
+        ("llama q4_k", 100 << 20, True),
+        ("llama q4_k", 5 << 30, False),
+    ],
+)
+def test_small_models_are_known_by_their_label_or_size(
+    description: str, size_bytes: int, small: bool
+) -> None:
+    info = EchoModel().info
+    values = {name: getattr(info, name) for name in ("name", "path", "fingerprint", "architecture", "rope")}
+    made = ModelInfo(
+        **values,
+        n_ctx_train=1,
+        n_layer=1,
+        n_vocab=1,
+        size_bytes=size_bytes,
+        kv_bytes_per_token=1,
+        description=description,
+    )
+    assert is_small(made) is small
