@@ -105,7 +105,8 @@ def _measured(
             opinions = _opinions(index, vectors, question)
             if landmarks:
                 keys = _landmarks(run, question.text)
-                opinions |= {"landmarks": keys, "fused+landmarks": fuse([opinions["fused"], keys])}
+                both = led(fuse([opinions["fused"], keys]), leads_of(run, index, question.text))
+                opinions |= {"landmarks": keys, "fused+landmarks": both}
             right = [block_of(run, span) for span in question.spans]
             for name, scores in opinions.items():
                 kind = KINDS.get(question.task, KINDS["single"])

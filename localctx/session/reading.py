@@ -88,7 +88,8 @@ class Reading:
     """One document, cut into blocks by `read()`; indices are those of the blocks in order.
 
     Its token stream is the concatenation of its blocks' tokens. `block_size`: tokens aimed at in a block ·
-    `blocks`: which cuts are taken; neither changes a token.
+    `blocks`: which cuts are taken; neither changes a token · `referenced`: where what earlier questions'
+    references name begins, None: nowhere.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Reading:
         self._places: list[tuple[int | None, str | None]] = []
         self._paths: list[tuple[str, ...]] = []
         self._seams = _Seams()
+        self.referenced: dict[tuple[str, str], int | None] = {}
 
     def read(self, tokenize: Tokenizer) -> Iterator[Block]:
         """Cut the document, yielding each block once while its span and token count are kept."""

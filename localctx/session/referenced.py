@@ -110,12 +110,21 @@ def _targets(run: Run, wanted: Sequence[_Wanted], scores: dict[int, float]) -> d
     for reading in run.readings:
         open_ones = [one for one in wanted if one.document in (None, reading.ordinal) and one not in led]
         if open_ones:
-            offsets = targets([one.reference for one in open_ones], reading.document.text.stream())
+            _look_up([one.reference for one in open_ones], reading)
             for one in open_ones:
-                if one.reference.key in offsets:
-                    led[one] = before + _best_block(reading, offsets[one.reference.key], before, scores)
+                offset = reading.referenced[one.reference.key]
+                if offset is not None:
+                    led[one] = before + _best_block(reading, offset, before, scores)
         before += reading.n_blocks
     return led
+
+
+def _look_up(wanted: Sequence[Reference], reading: Reading) -> None:
+    """Have where they lead in `reading.referenced`: the text is gone through once for each that is new."""
+    new = [reference for reference in wanted if reference.key not in reading.referenced]
+    if new:
+        offsets = targets(new, reading.document.text.stream())
+        reading.referenced.update({reference.key: offsets.get(reference.key) for reference in new})
 
 
 def _best_block(reading: Reading, offset: int, before: int, scores: dict[int, float]) -> int:

@@ -149,9 +149,10 @@ def test_absent_words_are_named() -> None:
         ["x" * 2_000_000],
         ["wort " * 400_000],
         ["dup"] * 500,
+        ["dup", "wort", "lone"] * 200,
         ["😀👩‍👩‍👧 \u202e"],
     ],
-    ids=["none", "empty", "nul", "surrogate", "one word", "one line", "equal", "emoji"],
+    ids=["none", "empty", "nul", "surrogate", "one word", "one line", "equal", "one token each", "emoji"],
 )
 def test_degenerate_blocks(texts: list[str]) -> None:
     with index_of(texts) as index:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from localctx.engine.embedder import Embedder, EmbedderFile
 from localctx.engine.options import EngineOptions
 from localctx.engine.reranker import RerankerFile
 from localctx.index import Hits
+from localctx.index.vectors import BlockVectors
 from localctx.selection.dense import max_sim
 from localctx.session import judging, ranking
 from localctx.session.answer import Answer
@@ -129,6 +131,27 @@ def test_vectors_are_made_once(place: Place, made: list[int], monkeypatch: pytes
     again, _ = place.rank(place.run(kv="rank=lexical+dense"))
     assert made == [1]  # the question
     assert again == first
+
+
+def test_vectors_are_opened_once_a_reading(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "N_EMBEDDED", 1000)
+    first = place.run()
+    place.rank(first)
+    opened: list[int] = []
+    load = BlockVectors.load
+
+    def counting(n_blocks: int, *more: Any) -> BlockVectors:
+        opened.append(n_blocks)
+        return load(n_blocks, *more)
+
+    monkeypatch.setattr(BlockVectors, "load", counting)
+    before = place.rank(first)[0]
+    later = replace(first)
+    assert place.rank(later)[0] == before
+    assert opened == []
+    other = place.run()
+    assert place.rank(other)[0] == before
+    assert opened == [other.n_blocks]
 
 
 def test_what_a_pipe_brought_or_no_store_keeps_is_made_again(place: Place, made: list[int]) -> None:

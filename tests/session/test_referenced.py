@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from session.conftest import answer_of, of_kind
 
 from localctx.document import Document
 from localctx.engine import EchoModel
+from localctx.selection import Reference
+from localctx.session import referenced
 from localctx.session.ask import ask
 from localctx.session.events import Notice
+from localctx.session.filling import retrieved
+from localctx.session.opening import index_all
+from localctx.session.run import start
 from localctx.settings import Settings
 
 FILLER = {
@@ -94,3 +99,27 @@ def test_references_beside_other_words_are_left_alone(open_text: Callable[..., D
     model = EchoModel(lambda prompt: "800")
     answer = answer_of(list(ask([open_text(text)], model, "deposit?", Settings(strategy="retrieve"))))
     assert answer.coverage.pulled_in_by_reference == ()
+
+
+def test_a_text_is_gone_through_once_for_each_reference(
+    open_text: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[list[str]] = []
+    find = referenced.targets
+
+    def counting(references: Sequence[Reference], pieces: Iterable[str]) -> dict[tuple[str, str], int]:
+        wanted.append([one.text for one in references])
+        return find(references, pieces)
+
+    monkeypatch.setattr(referenced, "targets", counting)
+    document = document_of(open_text, "en")
+    run = start([document], EchoModel(), Settings(strategy="retrieve"), lambda event: None)
+    with index_all(run) as index:
+        for question in (
+            "How high is the deposit?",
+            "What is the deposit?",
+            "Is there a deposit in Annex Z?",
+        ):
+            list(retrieved(run, index, question, 600))
+    assert wanted == [["Annex B"], ["Annex Z"]]
+    assert [one.reference for one in run.pulled] == ["Annex B"] * 2  # the third question finds it itself
