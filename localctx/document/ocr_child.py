@@ -116,7 +116,7 @@ def recogniser() -> Any:
     """A function from pixels (rows, columns, blue green red) to text and confidence."""
     from rapidocr import RapidOCR
 
-    engine = RapidOCR(
+    engine: Any = RapidOCR(  # what it returns depends on what it was asked for
         params={
             "Global.log_level": "critical",
             "Global.max_side_len": MAX_SIDE,
