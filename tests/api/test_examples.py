@@ -104,8 +104,8 @@ def test_compare_contracts_says_what_changed(environ: dict[str, str], tmp_path: 
     assert said.splitlines()[:4] == [
         "number   Lease › Rent",
         "  1,250 euros → 1,300 euros",
-        "removed  Lease › Pets",
         "added    Lease › Garden",
+        "removed  Lease › Pets",
     ]
     old, new = said.splitlines()[-2:]
     assert ("1,250" in old, "1,300" in new) == (True, True)
