@@ -140,8 +140,10 @@ native-test:
 	$(CMAKE) --build build/native-tests --parallel 2
 	$(dir $(CMAKE))ctest --test-dir build/native-tests --output-on-failure
 
+# Two processes, on any machine: tests load models, and each of them evaluates with several threads.
+SIDE_BY_SIDE := -n 2
 pytest:
-	$(BIN)/python -m pytest -m "not proof" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not proof" $(PYTEST_ARGS)
 
 proof:
 	$(BIN)/python -m pytest -m proof $(PYTEST_ARGS)
@@ -157,7 +159,7 @@ wheel-test: check $(BIN)/python
 	$(AWAY)/venv/bin/python $(LLAMA)
 	$(AWAY)/venv/bin/python -m pip install --quiet "$$(ls $(CURDIR)/$(AWAY)/dist/localctx-*.whl)[test,dev]"
 	cd $(AWAY)/elsewhere && ../venv/bin/python -m mypy --config-file "$(CURDIR)/pyproject.toml" --strict -p localctx
-	cd $(AWAY)/elsewhere && PYTHONSAFEPATH=1 ../venv/bin/python -m pytest -c "$(CURDIR)/pyproject.toml" \
+	cd $(AWAY)/elsewhere && PYTHONSAFEPATH=1 ../venv/bin/python -m pytest $(SIDE_BY_SIDE) -c "$(CURDIR)/pyproject.toml" \
 	  --rootdir "$(CURDIR)/tests" -p no:cacheprovider -m "not model and not slow and not proof" "$(CURDIR)/tests"
 
 clean:

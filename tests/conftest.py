@@ -15,6 +15,7 @@ from localctx.registry import resolve
 # A shell starts background jobs with Ctrl-C ignored, which they and their children would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["LOCALCTX_EMBEDDER"] = "off"  # which passages are chosen must not depend on what is installed
+os.environ["LOCALCTX_OCR"] = "off"  # seconds a page; test_ocr.py reads some
 os.environ["LOCALCTX_HISTORY"] = "false"  # what was asked twice is to be answered twice
 os.environ.setdefault("GOMP_SPINCOUNT", "0")  # tests run side by side: threads that wait must not spin
 

@@ -18,14 +18,15 @@ MAX_SECTIONS = 4
 def header_line(source: str, heading_path: Sequence[str] = (), page_label: str | None = None) -> str:
     """One line such as "[report.pdf › Chapter 2 › p. 14]".
 
-    Parts are put on one line and cut at 80 characters; of a deep path the outermost heading and the innermost
-    three stay. Brackets inside are kept: the line is content, tokenised as data.
+    Parts are put on one line and cut at 80 characters, the source at its beginning, since a file's name ends
+    its path; of a deep path of headings the outermost and the innermost three stay. Brackets inside are kept:
+    the line is content, tokenised as data.
     """
     headings = [part for heading in heading_path if (part := _one_line(heading))]
     if len(headings) > MAX_SECTIONS:
         headings = [headings[0], "…", *headings[-(MAX_SECTIONS - 1) :]]
     page = _one_line(page_label or "")
-    parts = [_one_line(source), *headings, f"p. {page}" if page else ""]
+    parts = [_one_line(source[::-1])[::-1], *headings, f"p. {page}" if page else ""]
     return f"[{SEPARATOR.join(part for part in parts if part)}]"
 
 

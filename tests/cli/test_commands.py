@@ -81,12 +81,6 @@ def test_pull_of_what_is_there(localctx: Run, smollm2_path: Path, monkeypatch: p
     assert (quiet.out, quiet.err) == (f"{smollm2_path}\n", "")
 
 
-@pytest.mark.parametrize("name", ["summary", "compare"])
-def test_later_benchmarks(localctx: Run, name: str) -> None:
-    result = localctx("bench", name, "--any", "x")
-    assert (result.code, f"`localctx bench {name}` is not available yet" in result.err) == (2, True)
-
-
 @pytest.mark.parametrize("how", ["option", "variable", "file"])
 def test_doctor_tries_the_model_that_is_set(
     localctx: Run, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str

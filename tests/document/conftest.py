@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from localctx.document import Document, open_document
+from localctx.document import Document, Limits, open_document
 from localctx.errors import LocalctxError
 
 Open: TypeAlias = Callable[..., Document]
@@ -27,7 +27,8 @@ def facts(document: Document) -> tuple[object, ...]:
 def open_bytes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
     """Opens bytes as a file of the given name: without a cache, with a new one, and out of that one.
 
-    All three must show the same document, or fail with the same error.
+    All three must show the same document, or fail with the same error. Scans are not read: tests/document/
+    test_ocr.py does that.
     """
     cache = tmp_path_factory.mktemp("cache")
     with ExitStack() as stack:
@@ -35,6 +36,7 @@ def open_bytes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         def opened(data: bytes, name: str = "file.txt", **options: Any) -> Document:
             path = tmp_path / name
             path.write_bytes(data)
+            options = {"limits": Limits(ocr=False), **options}
             try:
                 document = stack.enter_context(open_document(path, **{"cache_dir": None, **options}))
             except LocalctxError as error:

@@ -118,3 +118,8 @@ def test_header_lines(parts: tuple[str, list[str], str | None], line: str) -> No
 def test_long_headings_are_cut() -> None:
     line = header_line("x", ["word " * 100])
     assert len(line) < 100 and "…" in line and "\n" not in line
+
+
+def test_a_long_path_keeps_its_file_name() -> None:
+    line = header_line(f"/home/{'folder/' * 30}report.pdf", ["Mines"])
+    assert line.startswith("[…") and line.endswith("folder/report.pdf › Mines]")
