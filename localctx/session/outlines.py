@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from localctx.errors import OutOfMemory
-from localctx.kv import KVContext
+from localctx.kv import KVContext, PrefillPolicy
 from localctx.kv_taps import Tap, Tapped, TappingContext, Taps
 from localctx.session.attending import exact_stream
 from localctx.session.cache import Cache
@@ -33,8 +33,6 @@ from localctx.store.folder import StoreFolder
 
 __all__ = ["Outline", "beside", "fill", "filled", "may_be_kept", "outlines_of", "tapped_context"]
 
-TAPPED_POLICIES = ("exact", "window")
-
 
 @dataclass(slots=True)
 class Outline:
@@ -53,7 +51,7 @@ class Outline:
     def of(cls, cache: Cache, reading: Reading, focus: str | None = None) -> Outline:
         """With the points that are kept."""
         sections = sections_of(reading)
-        points = kept_points(cache.kept, cache.run, sections, focus)
+        points = kept_points(cache, sections, focus)
         return cls(cache, reading, focus, Wording(cache.run, focus), sections, points)
 
     @property
@@ -80,7 +78,7 @@ class Outline:
         """Have what is new in the store; what is told of it."""
         fresh, self._fresh = self._fresh, {}
         identity = identity_of(self.cache, self.reading, stream)
-        keep_points(self.cache.kept, self.cache.run, identity, fresh, self.sections, self.focus)
+        keep_points(self.cache, identity, fresh, self.sections, self.focus)
         points = [point for _, point in sorted(fresh.items())]
         return [SectionDone(point.title, join_pages([point.pages]), point.text) for point in points]
 
@@ -130,9 +128,10 @@ def beside(outline: Outline | None, stream: TokenStream, context: KVContext, n_c
 
     n_ctx: cells that the prefill alone takes.
     """
-    policy = stream.policy
-    can_tap = policy.kind in TAPPED_POLICIES and not policy.recalled_tokens  # those need cells side by side
-    if outline is None or not outline.missing or not can_tap or not isinstance(context, TappingContext):
+    if outline is None or not outline.missing or not isinstance(context, TappingContext):
+        yield
+        return
+    if not _can_tap(outline, stream.policy):
         yield
         return
     if stream.tokens != outline.reading.stream or context.n_ctx < n_ctx + _taps(outline, []).n_cells:
@@ -145,6 +144,16 @@ def beside(outline: Outline | None, stream: TokenStream, context: KVContext, n_c
                 yield
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _can_tap(outline: Outline, policy: PrefillPolicy) -> bool:
+    """Whether each section is in the window as a whole when its end is reached. What is put back before a
+    window needs cells side by side, which open points may not leave.
+    """
+    if policy.kind == "exact":
+        return True
+    longest = max((outline.sections[number].part.n_tokens for number in outline.missing), default=0)
+    return policy.kind == "window" and longest <= policy.window and not policy.recalled_tokens
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,13 +14,15 @@ from session.test_kept_kv import chapters
 
 from localctx.document import Document, open_document
 from localctx.engine import EchoModel, EngineOptions, open_model
-from localctx.kv_taps import Taps
+from localctx.kv_taps import Tap, Taps
+from localctx.session import outlines
 from localctx.session.answer import Answer
 from localctx.session.events import Event, Notice, Planned, SectionDone
 from localctx.session.indexed import Indexed
 from localctx.session.indexing import index_documents
 from localctx.session.sections import SECTION_TOKENS, is_small
 from localctx.session.summarize import summarize
+from localctx.session.wording import Asked
 from localctx.settings import Settings
 from localctx.values import ModelInfo
 
@@ -214,10 +217,48 @@ def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch:
 
 def test_a_small_window_and_a_small_context_do(desk: Desk) -> None:
     file = desk.write(BOOK)
-    _, events = desk.index(file, ctx=768, kv="window=256,sinks=128")
-    assert len(of_kind(events, SectionDone)) > 3
-    _, events = desk.index(file, kv="policy=independent")
-    assert not of_kind(events, SectionDone)  # the points are there
+    done, events = desk.index(file, ctx=768, kv="window=256,sinks=128")
+    assert len(of_kind(events, SectionDone)) == n_sections(done) > 3
+
+
+def test_a_window_narrower_than_a_section_gives_no_point_of_its_end_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the prefill its beginning is gone when its end is reached: it is put back afterwards."""
+    tapped: list[Tap] = []
+    plain = outlines._taps
+
+    def noted(outline: outlines.Outline, asked: Sequence[Future[Asked]]) -> Taps:
+        taps = plain(outline, asked)
+        tapped.extend(taps.taps if asked else ())
+        return taps
+
+    monkeypatch.setattr(outlines, "_taps", noted)
+    file = desk.write(BOOK)
+    desk.index(file, kv="window=256", store=str(desk.folder / "narrow"))
+    assert not tapped
+    desk.index(file, kv="window=1024", store=str(desk.folder / "wide"))
+    assert len(tapped) > 3
+
+
+def test_points_of_another_window_or_codec_are_not_taken_for_exact_ones(desk: Desk) -> None:
+    """Those that saw all before them serve whatever the window is."""
+    file = desk.write(BOOK)
+    done, _ = desk.index(file, kv="window=256")
+    assert desk.summarize(file)[0].strategy != "stream"
+    assert desk.summarize(file, kv="window=256")[0].tokens.evaluated == 0
+    _, events = desk.index(file, kv="codec=int8")
+    assert len(of_kind(events, SectionDone)) == n_sections(done)
+    assert desk.summarize(file, kv="codec=f16")[0].strategy != "stream"
+    for kv in ("codec=int8", "", "window=8192"):  # KV in any codec serves where none is asked for
+        assert desk.summarize(file, kv=kv)[0].tokens.evaluated == 0, kv
+
+
+def test_equal_sections_share_a_point(desk: Desk) -> None:
+    file = desk.write("# One\n\n" + "The mill stands by the river. " * 800)
+    desk.index(file, kv="window=256")
+    answer, _ = desk.summarize(file, kv="window=256")
+    assert (answer.strategy, answer.tokens.evaluated) == ("stream", 0)
 
 
 @pytest.mark.parametrize("kv", ["policy=independent", "window=512,routed=2"])
