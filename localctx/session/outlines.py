@@ -6,7 +6,7 @@ back side by side, and only the task behind each is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,7 +36,10 @@ __all__ = ["Outline", "beside", "fill", "filled", "may_be_kept", "outlines_of", 
 
 @dataclass(slots=True)
 class Outline:
-    """The sections of one reading and their points; None where there is none yet. Made by of()."""
+    """The sections of one reading and their points; None where there is none yet. Made by of().
+
+    was_cancelled: making them was stopped.
+    """
 
     cache: Cache
     reading: Reading
@@ -186,7 +189,10 @@ def may_be_kept(run: Run) -> bool:
 
 
 def fill(cache: Cache, outlines: Sequence[Outline]) -> Iterator[Event]:
-    """Make what is missing: of what is stored from there, of all else beside its prefill, which is kept."""
+    """Make what is missing: of what is stored from there, of all else beside its prefill, which is kept.
+
+    What stays missing was stopped (was_cancelled), or is told.
+    """
     streams = [_stored_or_whole(cache, outline.reading) for outline in outlines]
 
     def needed(stream: TokenStream) -> int:
@@ -202,6 +208,9 @@ def fill(cache: Cache, outlines: Sequence[Outline]) -> Iterator[Event]:
         n_ctx = max(needed(stream) for _, stream in fresh)
         with tapped_context(cache, n_ctx, [outline for outline, _ in fresh]) as context:
             cache.run.n_evaluated += ensure_prefix(cache, context)
+            if not cache.has_prefix:  # it is evaluated to its end unless it is stopped
+                fresh[0][0].was_cancelled = True
+                return
             for outline, stream in fresh:
                 yield from cache.run.unheard()
                 encoding = cache.encoding(cache.codec)
@@ -210,9 +219,9 @@ def fill(cache: Cache, outlines: Sequence[Outline]) -> Iterator[Event]:
                 cache.run.n_evaluated += done.n_evaluated
                 yield from outline.keep(stream)
                 if not done.is_complete:
+                    outline.was_cancelled = True
                     return
-    for outline, stream in pairs:
-        yield from filled(outline, stream)
+    yield from filled(pairs)
 
 
 def _stored_or_whole(cache: Cache, reading: Reading) -> TokenStream:
@@ -223,12 +232,16 @@ def _stored_or_whole(cache: Cache, reading: Reading) -> TokenStream:
     return cache.whole_stream(reading)
 
 
-def filled(outline: Outline, stream: TokenStream) -> Iterator[Event]:
-    """Make what is missing from stored KV, and keep it."""
-    if outline.missing:
+def filled(pairs: Iterable[tuple[Outline, TokenStream]]) -> Iterator[Event]:
+    """Make what is missing from stored KV, and keep it; nothing more after a stop."""
+    for outline, stream in pairs:
+        if not outline.missing:
+            continue
         done: list[Event] = []
         try:
             yield from from_stored_kv(outline, stream)
         finally:
             done = outline.keep(stream)
         yield from done
+        if outline.was_cancelled:
+            return

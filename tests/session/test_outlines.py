@@ -15,7 +15,7 @@ from session.test_kept_kv import chapters
 from localctx.document import Document, open_document
 from localctx.engine import EchoModel, EngineOptions, open_model
 from localctx.kv_taps import Tap, Taps
-from localctx.session import outlines
+from localctx.session import outlines, stored_sections
 from localctx.session.answer import Answer
 from localctx.session.events import Event, Notice, Planned, SectionDone
 from localctx.session.indexed import Indexed
@@ -182,8 +182,8 @@ def test_a_document_that_grew_keeps_its_first_sections(desk: Desk) -> None:
     assert desk.summarize(str(desk.folder / "book.md"))[0].tokens.evaluated == 0
 
 
-def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two sections the model is told to stop; the next run makes the others."""
+def stop_after_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two sections beside a prefill the model is told to stop."""
     from localctx.engine.kv_context import LlamaKVContext
 
     plain: Callable[..., None] = LlamaKVContext.stream  # type: ignore[assignment]  # whatever it takes
@@ -202,8 +202,27 @@ def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch:
             self._taps = Taps(taps.taps, tell, taps.n_side, taps.n_tokens)
         return plain(self, *words, **more)
 
-    file = desk.write(BOOK)
     monkeypatch.setattr(LlamaKVContext, "stream", stopping)
+
+
+def stop_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decoded from stored KV is told to stop at once."""
+    from localctx.engine.kv_context import LlamaKVContext
+
+    plain = LlamaKVContext.open_batch
+
+    def stopped(self: LlamaKVContext) -> object:
+        batch = plain(self)
+        batch.stop()
+        return batch
+
+    monkeypatch.setattr(LlamaKVContext, "open_batch", stopped)
+
+
+def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run makes the others."""
+    file = desk.write(BOOK)
+    stop_after_two(monkeypatch)
     done, events = desk.index(file)
     assert done.was_cancelled
     n_first = len(of_kind(events, SectionDone))
@@ -213,6 +232,37 @@ def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch:
     assert not done.was_cancelled
     assert len(of_kind(events, SectionDone)) == n_sections(done) - n_first
     assert desk.summarize(file)[0].tokens.evaluated == 0
+
+
+def test_a_stop_on_the_way_is_a_summary_cut_short(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the prefill, and from stored KV, where index says so too."""
+    file = desk.write(BOOK)
+    stop_after_two(monkeypatch)
+    answer, _ = desk.summarize(file, strategy="stream")
+    assert (answer.strategy, answer.finish_reason) == ("stream", "cancelled")
+    assert 0 < answer.coverage.tokens_read < answer.coverage.tokens_total
+    monkeypatch.undo()
+    other = desk.write(chapters(20, seed=3), "other.md")
+    assert not desk.index(other, summaries=False)[0].was_cancelled
+    stop_batches(monkeypatch)
+    answer, _ = desk.summarize(other, strategy="stream")
+    assert (answer.strategy, answer.finish_reason) == ("stream", "cancelled")
+    assert desk.index(other)[0].was_cancelled
+
+
+def test_sections_that_cannot_be_made_are_no_stop(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context for one request at a time: said, and the parts are read."""
+    file = desk.write(BOOK)
+    desk.index(file, summaries=False)
+    monkeypatch.setattr(stored_sections, "BatchingContext", type("Other", (), {}))
+    answer, _ = desk.summarize(file, strategy="stream")
+    assert answer.finish_reason == "stop"
+    assert answer.coverage.tokens_dropped == 0
+    assert any("one request at a time" in warning for warning in answer.warnings)
+    assert any("read by themselves" in warning for warning in answer.warnings)
+    done, _ = desk.index(file)
+    assert not done.was_cancelled
+    assert any("sections are not summarised" in warning for warning in done.warnings)
 
 
 def test_a_small_window_and_a_small_context_do(desk: Desk) -> None:
