@@ -12,13 +12,14 @@ from localctx.document.encodings import canonical_encoding, decode_small
 from localctx.document.events import Event, Facts, Heading, Notice, NotThisFormat, Options, PageMark, Text
 from localctx.document.formats import FORMATS
 from localctx.document.mail_headers import file_name
+from localctx.document.mail_start import MAILS, mail_name
 from localctx.document.sniff import sniff
 from localctx.document.source import GZIP_MAGIC, Source, inflated, spooled
 from localctx.errors import InputError, UsageError
 
 __all__ = ["Attachment", "attachment_events", "body_events", "parts_of"]
 
-MAILS = frozenset({"eml", "mbox"})
+HEAD_BYTES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def attachment(part: Message) -> Attachment:
     kind = part.get_content_type()
     data = content(part)
     name = file_name(part) or f"unnamed {kind}"
-    is_message = name.lower().endswith((".eml", ".mbox")) and not data.startswith(b"From ")
+    extension = name.lower().rpartition(".")[2]
+    is_message = extension in MAILS and mail_name(data[:HEAD_BYTES].decode("latin-1"), extension) == "eml"
     return Attachment(name, kind, data, data if is_message else None)
 
 
