@@ -11,15 +11,16 @@ import email.policy
 import re
 from collections.abc import Iterator
 from email.message import Message
+from itertools import chain, pairwise
 
 from localctx.document.events import Event, Facts, Heading, Notice, Options, Text
 from localctx.document.mail_headers import header_lines, title_of
 from localctx.document.mail_parts import Attachment, attachment_events, body_events, parts_of
+from localctx.document.mail_start import begins_header, is_envelope
 from localctx.document.source import Source
 
 __all__ = ["convert"]
 
-SEPARATOR = re.compile(rb"From [^\r\n]*\r?\n?")
 QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 MAX_DEPTH = 8
 """Messages inside messages."""
@@ -46,11 +47,13 @@ def too_large(what: str, options: Options) -> str:
 
 
 def messages(source: Source, options: Options) -> Iterator[tuple[bytes, bool]]:
-    """(message, whether it was cut at the cap) of a mailbox; one begins behind a blank line and `From `."""
+    """(message, whether it was cut at the cap) of a mailbox, whose first line is known to be no text."""
     pieces: list[bytes] = []
-    n_bytes, is_blank, is_cut = 0, True, False
-    for line in lines(source, options):
-        if is_blank and line.startswith(b"From "):
+    n_bytes, is_blank, is_cut = 0, False, False
+    followed = pairwise(chain(lines(source, options), (b"",)))
+    next(followed, None)
+    for line, following in followed:
+        if is_blank and is_separator(line, following):
             if pieces:
                 yield unquoted(pieces), is_cut
             pieces, n_bytes, is_cut = [], 0, False
@@ -62,6 +65,15 @@ def messages(source: Source, options: Options) -> Iterator[tuple[bytes, bool]]:
         is_blank = not line.strip(b"\r\n")
     if pieces:
         yield unquoted(pieces), is_cut
+
+
+def is_separator(line: bytes, following: bytes) -> bool:
+    """Whether a message begins with the following line; a sentence may begin with `From ` too."""
+    return (
+        line.startswith(b"From ")
+        and is_envelope(line.decode("latin-1"))
+        and begins_header(following.decode("latin-1"))
+    )
 
 
 def lines(source: Source, options: Options) -> Iterator[bytes]:

@@ -90,6 +90,26 @@ def test_a_mailbox_is_a_section_a_message(open_bytes: Open) -> None:
     )
 
 
+def test_a_paragraph_that_begins_with_from_stays_in_its_message(open_bytes: Open) -> None:
+    body = (
+        "first\n\nFrom Monday on the office is closed.\n\nFrom 12 May 2025 10:00 on\nHours: 9 to 5\n\n"
+        "From me to you\nNote: all of it\n\nFrom a@b Mon Jan  1 00:00:00 2024\nwas quoted\n\n"
+        "From a@b Mon Jan  1 00:00:00 2024\n\n"
+    )
+    second = "From - Tue Jan  2 00:00:00 2024\nSubject: Two\n\nend\n\nFrom c@d Mon Jan  1 00:00:00 2024"
+    first = "From a@b Mon Jan  1 00:00:00 2024\nSubject: One\n\n"
+    for data in (first + body + second, (first + body + second).replace("\n", "\r\n")):
+        document = open_bytes(data.encode(), "inbox")
+        assert [section.title for section in document.sections] == ["One", "Two"]
+        end = "Two\n\nend\n\nFrom c@d Mon Jan  1 00:00:00 2024\n\n"
+        assert text_of(document) == f"One\n\n{body}{end}"
+
+
+def test_an_attachment_named_as_mail_that_is_none_keeps_its_lines(open_bytes: Open) -> None:
+    data = HEADERS + mixed(PLAIN, attached("note.eml", b"Hours: 9 to 5\n\nClosed.\n"))
+    assert "Hours: 9 to 5\n\nClosed." in text_of(open_bytes(data, "a.eml"))
+
+
 def test_a_message_beyond_the_cap_is_cut_and_told(open_bytes: Open) -> None:
     data = b"From a@b Mon Jan  1 00:00:00 2024\nSubject: Long\n\n" + b"line of text\n" * 1000
     data += b"\nFrom a@b Mon Jan  1 00:00:00 2024\nSubject: Short\n\nend\n"
