@@ -235,23 +235,24 @@ class SheetRows(QuietHandler):
     def _text(self, cell: Cell) -> str:
         """What the cell shows."""
         value = "".join(cell.values)
+        stripped = value.strip()
         match cell.kind:
             case "s":
-                return self._cells.strings[number_of(value)]
+                return self._cells.strings[number_of(stripped, otherwise=-1)]
             case "inlineStr":
                 return unescaped("".join(cell.texts))
-            case "b" if value:
-                return "FALSE" if value.strip() in ("0", "false") else "TRUE"
-            case "n" if value:
+            case "b" if stripped:
+                return "FALSE" if stripped in ("0", "false") else "TRUE"
+            case "n" if stripped:
                 shown = self._cells.shown
-                return shown[cell.style](value.strip()) if cell.style < len(shown) else plain(value.strip())
-        if not value and cell.formula:
+                return shown[cell.style](stripped) if cell.style < len(shown) else plain(stripped)
+        if not stripped and cell.formula:
             self._n_uncomputed += cell.kind == "n"
             return "=" + "".join(cell.formula) if cell.kind == "n" else ""
         return unescaped(value)
 
 
-def number_of(text: str | None) -> int:
-    """A whole number from an attribute or a cell; 0 where it is none."""
+def number_of(text: str | None, otherwise: int = 0) -> int:
+    """A whole number from an attribute or a cell; `otherwise` where it is none."""
     text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else otherwise

@@ -104,6 +104,16 @@ def test_cells_show_what_a_spreadsheet_shows(open_bytes: Open) -> None:
     ]
 
 
+def test_a_cell_without_a_value_shows_nothing(open_bytes: Open) -> None:
+    empty = [f'<c r="{chr(66 + n)}1" t="s">{value}</c>' for n, value in enumerate(
+        ("", "<v/>", "<v> </v>", "<v>-1</v>", "<v>x</v>", "<v>9</v>", "<v>999999999999</v>")
+    )]  # fmt: skip
+    others = '<c r="I1" t="b"><v> </v></c><c r="J1" t="n"><v> </v></c>'
+    sheet = sheet_of("<c r='A1'><v>1</v></c>" + "".join(empty) + others + "<c r='K1'><v>2</v></c>")
+    document = open_bytes(xlsx(sheet, strings="<si><t>string 0</t></si>", formats=("0.00",)), "a.xlsx")
+    assert "| 1.00 |  |  |  |  |  |  |  |  |  | 2.00 |" in text_of(document)
+
+
 def test_merged_cells_are_filled(open_bytes: Open) -> None:
     sheet = rows(("2023", "", "note"), ("North", "1", "a"), ("", "2", "b"), ("South", "3", "c"))
     sheet += '<mergeCells><mergeCell ref="A1:B1"/><mergeCell ref="A2:A3"/></mergeCells>'
