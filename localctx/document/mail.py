@@ -6,8 +6,6 @@ read message by message; one message is held in memory, up to a cap.
 
 from __future__ import annotations
 
-import email
-import email.policy
 import re
 from collections.abc import Iterator
 from email.message import Message
@@ -15,9 +13,11 @@ from itertools import chain, pairwise
 
 from localctx.document.events import Event, Facts, Heading, Notice, Options, Text
 from localctx.document.mail_headers import header_lines, title_of
+from localctx.document.mail_parser import parsed
 from localctx.document.mail_parts import Attachment, attachment_events, body_events, parts_of
 from localctx.document.mail_start import begins_header, is_envelope
 from localctx.document.source import Source
+from localctx.errors import LimitExceeded
 
 __all__ = ["convert"]
 
@@ -98,22 +98,20 @@ def unquoted(pieces: list[bytes]) -> bytes:
 def message_events(data: bytes, options: Options, level: int = 1) -> Iterator[Event]:
     """One message given as bytes."""
     try:
-        message = email.message_from_bytes(data, policy=email.policy.compat32)
-        parts = list(parts_of(message))
-    except RecursionError:
-        yield Notice("a message is nested too deeply: read as it is written")
+        message = parsed(data)
+    except LimitExceeded as error:
+        yield Notice(f"{error}: read as it is written")
         yield Text(data.decode("utf-8", "replace") + "\n\n")
         return
-    yield from parsed_events(message, parts, options, level)
+    yield from parsed_events(message, options, level)
 
 
-def parsed_events(
-    message: Message, parts: list[Message | Attachment], options: Options, level: int
-) -> Iterator[Event]:
+def parsed_events(message: Message, options: Options, level: int) -> Iterator[Event]:
     """Headers, body, then what is attached."""
     title = title_of(message)
     yield Heading(level, title)
     yield Text("\n".join((title, *header_lines(message))) + "\n\n")
+    parts = list(parts_of(message))
     attached = [part for part in parts if isinstance(part, Attachment)]
     for part in parts:
         if not isinstance(part, Attachment):
@@ -130,4 +128,4 @@ def parsed_events(
         elif isinstance(inner, bytes):
             yield from message_events(inner, options, level + 1)
         else:
-            yield from parsed_events(inner, list(parts_of(inner)), options, level + 1)
+            yield from parsed_events(inner, options, level + 1)

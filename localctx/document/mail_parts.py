@@ -30,11 +30,13 @@ class Attachment:
     kind: str
     data: bytes
     message: Message | bytes | None = None
+    n_bytes: int = 0
+    """Of a message, which is not held as bytes too."""
 
     @property
     def size(self) -> str:
         """Its size for a person."""
-        return format_bytes(len(self.data))
+        return format_bytes(self.n_bytes or len(self.data))
 
 
 def parts_of(part: Message) -> Iterator[Message | Attachment]:
@@ -44,7 +46,7 @@ def parts_of(part: Message) -> Iterator[Message | Attachment]:
     inner = [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
     if kind == "message/rfc822" and inner:
         for one in inner:
-            yield Attachment(file_name(part) or "message", kind, one.as_bytes(), one)
+            yield Attachment(file_name(part) or "message", kind, b"", one, len(one.as_bytes()))
     elif kind.startswith("message/") and inner:  # a delivery report: groups of header lines
         text = "\n".join(f"{name}: {value}" for one in inner for name, value in one.items())
         name = file_name(part) or kind.rpartition("/")[2]

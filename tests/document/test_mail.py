@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 
+import pytest
 from document.conftest import Open
 from document.inputs import docx, paragraph, text_of, zipped
 
 from localctx.document.limits import Limits
+from localctx.document.mail_parser import parsed
+from localctx.errors import LimitExceeded
 
 HEADERS = b"From: =?utf-8?B?SsO8cmdlbg==?= <j@x.de>\nTo: a@b.c\nDate: Mon, 1 Jan 2024 10:00:00 +0100\n"
 
@@ -116,6 +119,48 @@ def test_a_message_beyond_the_cap_is_cut_and_told(open_bytes: Open) -> None:
     document = open_bytes(data, "a.mbox", limits=Limits(tree_bytes=5000))
     assert [section.title for section in document.sections] == ["Long", "Short"]
     assert document.warnings == ("message 1 is larger than 5,000 bytes: only its beginning was read",)
+
+
+def test_a_message_of_too_many_parts_is_read_as_it_is_written(open_bytes: Open) -> None:
+    deep = b"inmost\n"
+    for level in range(40):
+        deep = mixed(deep, boundary=b"b%d" % level)
+    cases = (
+        (
+            b'Content-Type: multipart/mixed; boundary="B"\n\n' + b"--B\n\n" * 10_000 + b"inmost",
+            "10,000 parts",
+        ),
+        (deep, "nested more than 32 deep"),
+        (b"Subject: x\n\ninmost" + b"\n" * 1_000_001, "1,000,000 lines"),
+    )
+    for data, why in cases:
+        document = open_bytes(HEADERS + data, "a.eml")
+        assert any(why in warning and "read as it is written" in warning for warning in document.warnings)
+        assert "inmost" in text_of(document)
+
+
+def test_nesting_has_a_lower_cap_where_lines_are_many() -> None:
+    def nested(n_levels: int) -> bytes:
+        data = b"x\n" * 900_000
+        for level in range(n_levels):
+            data = mixed(data, boundary=b"b%d" % level)
+        return data
+
+    assert parsed(nested(3)).is_multipart()
+    with pytest.raises(LimitExceeded, match="nested more than 11 deep"):
+        parsed(nested(14))
+
+
+def test_a_header_is_kept_as_far_as_it_is_shown() -> None:
+    message = parsed(b"Content-Type: text/plain" + b";" * 100_000 + b"\n\nx\n")
+    assert len(message["Content-Type"]) < 21_000
+    assert message.get_content_type() == "text/plain"
+
+
+def test_a_message_inside_a_message_has_its_size(open_bytes: Open) -> None:
+    inner = b"Subject: Inner\nFrom: z@z\n\n" + b"word " * 1000
+    data = HEADERS + mixed(PLAIN, b"Content-Type: message/rfc822\n\n" + inner + b"\n")
+    assert "message (message/rfc822, 5.0 kB)" in text_of(open_bytes(data, "a.eml"))
 
 
 def test_hostile_messages_are_read_without_harm(open_bytes: Open) -> None:
