@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from email.message import Message
+from itertools import chain
 
 from localctx.byte_sizes import format_bytes
 from localctx.document.encodings import canonical_encoding, decode_small
@@ -66,13 +67,14 @@ def all_parts(parts: list[Message]) -> Iterator[Message | Attachment]:
 
 
 def alternative(parts: list[Message]) -> Iterator[Message | Attachment]:
-    """Of forms of one body the plain one, else the HTML one; what hangs on any of them stays."""
-    found = [*all_parts(parts)]
-    bodies = [one for one in found if isinstance(one, Message)]
-    plain = [one for one in bodies if one.get_content_type() == "text/plain" and content(one).strip()]
-    chosen = plain[:1] or [one for one in bodies if one.get_content_type() == "text/html"][:1] or bodies[:1]
+    """Of forms of one body the plain one, else one with HTML, whole; what hangs on any of them stays."""
+    forms = [list(parts_of(one)) for one in parts]
+    bodies = [[one for one in form if isinstance(one, Message)] for form in forms]
+    filled = [form for form in bodies if any(content(one).strip() for one in form)]
+    plain = [form for form in filled if all(one.get_content_type() == "text/plain" for one in form)]
+    chosen: list[Message] = next(chain(plain, filled, bodies), [])
     yield from chosen
-    yield from (one for one in found if isinstance(one, Attachment))
+    yield from (one for form in forms for one in form if isinstance(one, Attachment))
 
 
 def is_body(part: Message) -> bool:

@@ -51,6 +51,30 @@ def test_html_is_read_where_there_is_no_plain_body(open_bytes: Open) -> None:
         assert [section.title for section in document.sections] == ["(no subject)"]
 
 
+def test_of_forms_of_one_body_a_whole_one_is_taken(open_bytes: Open) -> None:
+    def html(text: str) -> bytes:
+        return f"Content-Type: text/html\n\n<p>{text}</p>\n".encode()
+
+    def plain(text: str) -> bytes:
+        return f"Content-Type: text/plain\n\n{text}\n".encode()
+
+    file = attached("data.csv", b"a,b\n", "text/csv")
+    rich = mixed(html("above"), file, html("below"), boundary=b"I")
+    lines = mixed(plain("above"), file, plain("below"), boundary=b"I")
+    cases = (
+        ((plain("  "), rich), "above\n\nbelow"),
+        ((lines, html("as HTML")), "above\n\nbelow"),
+        ((html("as HTML"), lines), "above\n\nbelow"),
+        ((plain("all"), rich), "all"),
+        ((mixed(plain("note"), html("above"), html("below"), boundary=b"I"),), "note\n\nabove\n\nbelow"),
+    )
+    for forms, body in cases:
+        text = text_of(open_bytes(HEADERS + mixed(*forms, kind=b"alternative"), "a.eml"))
+        shown = text.partition("+0100\n\n")[2].partition("Attachments:")[0]
+        assert [line for line in shown.split("\n") if line] == [line for line in body.split("\n") if line]
+        assert ("a,b" in text) == any(b"data.csv" in form for form in forms)
+
+
 def test_raw_bytes_in_a_subject(open_bytes: Open) -> None:
     assert "Prüfung" in text_of(open_bytes("Subject: Prüfung\n\nx\n".encode(), "a.eml"))
 
