@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import random
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,30 @@ def test_without_the_extra_the_error_says_what_to_install(
     with pytest.raises(NoTextError, match="images only") as refused:
         open_document(document, cache_dir=None)
     assert (refused.value.exit_code, "pip install 'localctx[ocr]'" in refused.value.hint) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "values", "kind", "options"),
+    [
+        ("I;16B", ">4H", "TIFF", {}),
+        ("I;16", "<4H", "TIFF", {}),
+        ("I;16", "<4H", "PNG", {"transparency": 0}),
+        ("I", "=4i", "TIFF", {}),
+        ("F", "=4f", "TIFF", {}),
+    ],
+)
+def test_wide_greys_are_scaled_whatever_their_bytes(
+    mode: str, values: str, kind: str, options: dict[str, Any]
+) -> None:
+    from PIL import Image
+
+    from localctx.document.ocr_child import flattened
+
+    image = Image.frombytes(mode, (4, 1), struct.pack(values, 0, 30_000, 60_000, 65_535))
+    with Image.open(io.BytesIO(saved(image, kind, **options))) as opened:
+        assert opened.mode == mode
+        made = flattened(opened)
+        assert [made.getpixel((x, 0)) for x in range(4)] == [(n,) * 3 for n in (0, 116, 233, 255)]
 
 
 def test_a_damaged_image_is_one_line(tmp_path: Path) -> None:
