@@ -60,7 +60,9 @@ def mail_name(text: str, extension: str) -> str | None:
         if is_envelope(first):
             enough = begins_header(rest) if is_named else n_known >= 1
         else:
-            enough = n_known >= 1 if is_named else n_known >= 2 and ADDRESSED.match(first) is not None
+            enough = (
+                n_known >= 1 if is_named else n_known >= 2 and ADDRESSED.match(first[:LONGEST]) is not None
+            )
         return "mbox" if enough else None
     n_known = n_known_headers(text)
     enough = (
