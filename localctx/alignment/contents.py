@@ -15,6 +15,7 @@ from itertools import pairwise
 import regex
 
 from localctx.alignment.words import LEADERS, words_of
+from localctx.document.clause_heads import is_listed
 from localctx.document.clauses import Clause
 
 __all__ = ["contents_of"]
@@ -66,7 +67,7 @@ def _runs(text: str) -> Iterator[list[_Entry]]:
         end = len(text) if end < 0 else end
         line = text[at:end] if end - at <= 2 * MAX_LINE else ""
         if line.strip() or end - at > 2 * MAX_LINE:
-            match = _ENTRY.fullmatch(line.rstrip("\r"))
+            match = _ENTRY.fullmatch(line.rstrip("\r")) if is_listed(line) else None
             if match is not None:
                 page = int(match["page"]) if match["page"].isdecimal() else 0
                 run.append(_Entry(at, end, _keys(match["words"]), page))

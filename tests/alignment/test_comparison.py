@@ -253,7 +253,10 @@ def test_any_text_is_the_same_as_itself_and_comparable_with_any_other(text: str,
             assert side is None or 0 <= side.start <= side.end <= len(outline.text)
 
 
-@pytest.mark.parametrize("piece", [" ", "\n", ".", ". ", '("', "Ab & ", "1. ", "条", "-\n"])
+@pytest.mark.parametrize(
+    "piece",
+    [" ", "\n", ".", ". ", "#", "*", "-5", "~ ", "_", "Ab ... 3\n", '("', "Ab & ", "1. ", "条", "-\n"],
+)
 def test_a_long_run_of_anything_takes_no_long_time(piece: str) -> None:
     """Patterns that look back over such a run would take hours."""
     run = piece * 3000
