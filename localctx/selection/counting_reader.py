@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import regex
-
 from localctx.index.terms import fold
 from localctx.selection.counting_query import COMPARISONS, Condition, NotCounted, Operator, Vocabulary
 from localctx.selection.counting_words import (
+    ALL,
     ALTERNATIVES,
     AND,
     ARTICLES,
@@ -22,15 +21,15 @@ from localctx.selection.counting_words import (
     LINKS,
     NEGATIONS,
     OPERATORS,
+    PARTS,
     RANGES,
     singular,
 )
 from localctx.selection.record_fields import field_names
-from localctx.selection.record_values import MAX_VALUE_TOKENS, is_number
+from localctx.selection.record_values import MAX_VALUE_TOKENS, is_bound, is_number
 
 __all__ = ["Reader", "Token"]
 
-_BOUND = regex.compile(r"\d{4}-\d\d(?:-\d\d.*)?")
 _RELATING = frozenset({"from", "in"})
 """Words between a field and a value that belongs to another one: `a customer from Paris`."""
 
@@ -162,7 +161,7 @@ class Reader:
         self.is_negated, self.pending, self._is_not_shared = False, None, False
 
     def _check_bound(self, value: str) -> None:
-        if not is_number(value) and _BOUND.fullmatch(value) is None:
+        if not is_bound(value):
             raise NotCounted(f"{value!r} is no number and no date to compare with")
 
     def _check_range(self, start: int) -> None:
@@ -215,6 +214,8 @@ class Reader:
         if len(fields) > 1:
             raise NotCounted(f"{words!r} may be {', '.join(fields)}")
         (name,) = fields
+        if self.is_conditional and self.at and self.words[self.at - 1].key in ALL:
+            raise NotCounted(f"what all of {name} are is not said")
         others = self.vocabulary.values.get(words, set()) - {name}
         if others:
             raise NotCounted(f"{words!r} is a field, and a value of {', '.join(sorted(others))}")
@@ -313,10 +314,19 @@ class Reader:
             self._connect(key)
         elif key.startswith("contain") and (self.pending or self.targets):
             raise NotCounted(f"say 'containing' for {key!r}")
+        elif key in PARTS and not self._is_beside_field():
+            raise NotCounted(f"{key!r} of what is not said")
         elif key not in FILLERS:
             return False
         self.at += 1
         return True
+
+    def _is_beside_field(self) -> bool:
+        """Whether `value` or `field` stands before or behind the name of one."""
+        ahead = Reader(self.words, self.vocabulary, at=self.at + 1, _names=self._names)
+        while ahead.at < len(self.words) and self.words[ahead.at].key in ARTICLES | {"of"}:
+            ahead.at += 1
+        return bool(self.pending or self.targets) or ahead._longest(self._names, 5) is not None
 
     def _connect(self, key: str) -> None:
         if self.operator != "between":

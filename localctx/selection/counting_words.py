@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 __all__ = [
+    "ALL",
     "ALTERNATIVES",
     "AND",
     "ARTICLES",
@@ -15,6 +16,7 @@ __all__ = [
     "LINKS",
     "NEGATIONS",
     "OPERATORS",
+    "PARTS",
     "RANGES",
     "Intent",
     "singular",
@@ -75,6 +77,8 @@ FILLERS = frozenset(_FILLERS.split())
 AND = frozenset({"and", "und", "et", "y", "e"})
 RANGES = frozenset({"from", "to", "von"})
 """Words that make a number a bound, of which side is not said."""
+ALL = frozenset({"all", "every", "each"})
+PARTS = frozenset({"field", "fields", "value", "values"})
 ARTICLES = frozenset({"a", "an", "the", "their", "its", "to"})
 LINKS = frozenset({"is", "equal", "equals", "=", "==", "as", "than"})
 """Words behind which a field is what another one is compared with."""

@@ -9,9 +9,8 @@ from typing import Any
 
 import regex
 
-from localctx.index.terms import fold
 from localctx.selection.counting_query import Condition, NotCounted, Vocabulary
-from localctx.selection.record_values import SIGNED, compare, is_number, key
+from localctx.selection.record_values import SIGNED, compare, is_bound, key
 
 __all__ = ["Rule", "looks_like_number", "may_mean_none"]
 
@@ -51,10 +50,13 @@ class Rule:
     _strange: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Values that no record has in this field: a part of what one has may be meant."""
+        """Values that no record has in this field: a part of what one has may be meant. Raises NotCounted."""
         condition, held = self.condition, self.vocabulary.values
-        strange = (one for one in condition.values if condition.field not in held.get(one, ()))
+        strange = [one for one in condition.values if condition.field not in held.get(one, ())]
         self._strange = tuple(strange) if condition.operator == "=" else ()
+        for one in self._strange:
+            if any(map(str.isdigit, one)) and not is_bound(one):
+                raise NotCounted(f"no record has {condition.field} {one!r}")
 
     def holds(self, fields: Mapping[str, Any]) -> bool:
         """Whether the record fulfils it. Raises NotCounted where that cannot be told."""
@@ -91,9 +93,12 @@ class Rule:
             return True
         if isinstance(value, str) and any(compare(value, one) == 0 for one in condition.values):
             return True  # a day of the year or month that is asked for
-        for one in self._strange:
-            if _is_part(one, found, str(value)):
+        for one in condition.values:
+            is_strange = one in self._strange
+            if is_strange and f" {one} " in f" {found} ":
                 raise NotCounted(f"{condition.field} is never {one!r} but may be {value!r}")
+            if is_bound(one) and (looks_like_number(value) or (is_strange and _has_digits(value))):
+                self._order(value, one)
         return False
 
     def _order(self, value: Any, bound: str) -> int | None:
@@ -103,15 +108,8 @@ class Rule:
         return order
 
 
-def _is_part(wanted: str, found: str, text: str) -> bool:
-    """Whether what is asked for is a part of a value: its words, or its number beside a unit."""
-    if f" {wanted} " in f" {found} ":
-        return True
-    if is_number(found) and regex.sub(r"[^\d.]", "", wanted) == found:
-        return True
-    if not is_number(wanted):
-        return False
-    return regex.search(rf"(?<![\d.,]){regex.escape(wanted)}(?!\d)", fold(text).replace(",", "")) is not None
+def _has_digits(value: Any) -> bool:
+    return isinstance(value, str) and any(map(str.isdigit, value))
 
 
 def _stands(order: int | None, operator: str) -> bool:

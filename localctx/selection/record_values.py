@@ -10,7 +10,7 @@ import regex
 
 from localctx.index.terms import fold
 
-__all__ = ["MAX_VALUE_TOKENS", "SIGNED", "Wanted", "compare", "is_number", "key", "tokens"]
+__all__ = ["MAX_VALUE_TOKENS", "SIGNED", "Wanted", "compare", "is_bound", "is_number", "key", "tokens"]
 
 MAX_VALUE_TOKENS = 8
 """A value of more words is found only where it is quoted."""
@@ -70,6 +70,11 @@ def _number(token: str) -> int | float | None:
 def is_number(token: str) -> bool:
     """Whether a key is a number."""
     return _PLAIN.fullmatch(token) is not None
+
+
+def is_bound(token: str) -> bool:
+    """Whether a key is a number or a date, which others compare with."""
+    return is_number(token) or _DATE.fullmatch(token) is not None
 
 
 class Wanted:

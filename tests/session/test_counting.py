@@ -221,6 +221,9 @@ RIGHT_FLAGGED = [
     ("How many records have tags red or blue?", 2),
     ("How many records have a due date in 2019?", 1),
     ("How many records have paid yes?", 1),
+    ("How many records have the value of paid yes?", 1),
+    ("How many records have cost $100?", 1),
+    ("How many records have a phone of 13?", 0),
 ]
 EITHER_WAY = [
     "How many rows have a city Ann?",
@@ -253,6 +256,10 @@ EITHER_WAY = [
     "How many rows have price $100?",
     "How many rows have customers over 5?",
     "How many cities contain Lyon?",
+    "How many fields are there?",
+    "How many values does the file contain?",
+    "How many rows have all values set?",
+    "How many rows have every city?",
 ]
 EITHER_WAY_FLAGGED = [
     "How many records are active or verified?",
@@ -268,6 +275,8 @@ EITHER_WAY_FLAGGED = [
     "How many records have the grade A?",
     "How many records are from IT?",
     "How many records have cost 100?",
+    "How many records have a due date 05/2019?",
+    'How many records have the grade "B" or customer "Cy"?',
     "How many records have a cost over 50?",
     "How many records have a land other than IT?",
     'How many records have a land other than "IT"?',
