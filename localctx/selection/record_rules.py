@@ -48,11 +48,13 @@ class Rule:
     condition: Condition
     vocabulary: Vocabulary
     _strange: tuple[str, ...] = field(init=False)
+    _bounds: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Values that no record has in this field: a part of what one has may be meant. Raises NotCounted."""
         condition, held = self.condition, self.vocabulary.values
         strange = [one for one in condition.values if condition.field not in held.get(one, ())]
+        self._bounds = tuple(filter(is_bound, condition.values))
         self._strange = tuple(strange) if condition.operator == "=" else ()
         for one in self._strange:
             if any(map(str.isdigit, one)) and not is_bound(one):
@@ -91,13 +93,13 @@ class Rule:
             if isinstance(value, str) and SIGNED.search(value):
                 raise NotCounted(f"signs as in {condition.field} {value!r} are not told apart")
             return True
-        if isinstance(value, str) and any(compare(value, one) == 0 for one in condition.values):
+        if isinstance(value, str) and any(compare(value, one) == 0 for one in self._bounds):
             return True  # a day of the year or month that is asked for
-        for one in condition.values:
-            is_strange = one in self._strange
-            if is_strange and f" {one} " in f" {found} ":
+        for one in self._strange:
+            if f" {one} " in f" {found} ":
                 raise NotCounted(f"{condition.field} is never {one!r} but may be {value!r}")
-            if is_bound(one) and (looks_like_number(value) or (is_strange and _has_digits(value))):
+        for one in self._bounds:
+            if looks_like_number(value) or (one in self._strange and _has_digits(value)):
                 self._order(value, one)
         return False
 
