@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -15,14 +16,36 @@ KIND = "row"
 DELIMITERS = ",;\t|"
 HEAD_LINES = 20
 LINE_END = re.compile(r"\r\n|\n|\r")
-NUMBER = re.compile(r"[-+]?[\d.,]*\d%?")
+VALUES = {
+    "year": re.compile(r"(?:1[6-9]|20|21)\d\d"),
+    "number": re.compile(r"[-+]?[$€£¥]?\s?[\d.,]*\d\s?[%$€£¥]?"),
+    "date": re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ].*)?"),
+    "truth": re.compile(r"true|false|yes|no", re.I),
+    "address": re.compile(r"[^@\s]+@[^@\s]+\.\w+|https?://.*"),
+}
+"""What stands in rows; as a column's name only where the row below has another kind."""
+csv.field_size_limit(MAX_RECORD)  # of the whole process; a longer cell makes the row a damaged one
 
 
 def records(document: Document, report: Records) -> Iterator[Record]:
     """The rows below the header. Raises DamagedRecords."""
+    rows = _rows(document, report)
+    first, second = next(rows, None), next(rows, None)
+    if first is None:
+        return
+    is_header = _is_header(first[2], second[2] if second else None)
+    names = _names(first[2], is_header)
+    head = [one for one in (None if is_header else first, second) if one is not None]
+    for start, end, row in itertools.chain(head, rows):
+        names += [f"column {n + 1}" for n in range(len(names), len(row))]
+        fields = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
+        yield Record(start, end, KIND, fields)
+
+
+def _rows(document: Document, report: Records) -> Iterator[tuple[int, int, list[str]]]:
+    """All rows that are not empty, with their places."""
     lines = _Lines(document.text.stream())
     rows = csv.reader(lines, delimiter=_delimiter(document), strict=True)
-    names: list[str] | None = None
     while True:
         start = lines.offset
         try:
@@ -31,16 +54,8 @@ def records(document: Document, report: Records) -> Iterator[Record]:
             return
         except csv.Error as error:
             raise DamagedRecords(f"row {report.n_records + 1:,} is damaged ({error})") from None
-        if not any(cell.strip() for cell in row):
-            continue
-        if names is None:
-            names = _names(row)
-            if _is_header(row):
-                continue
-        if len(row) > len(names):
-            names += [f"column {n + 1}" for n in range(len(names), len(row))]
-        fields = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
-        yield Record(start, lines.end, KIND, fields)
+        if any(cell.strip() for cell in row):
+            yield start, lines.end, row
 
 
 def _delimiter(document: Document) -> str:
@@ -56,15 +71,30 @@ def _delimiter(document: Document) -> str:
     return best
 
 
-def _is_header(row: Sequence[str]) -> bool:
-    """Whether a first row names columns: all are filled and different, none is a number."""
+def _is_header(row: Sequence[str], below: Sequence[str] | None) -> bool:
+    """Whether a first row names columns. Raises DamagedRecords where that cannot be told."""
     cells = [cell.strip() for cell in row]
-    return all(cells) and len(set(cells)) == len(cells) and not any(map(NUMBER.fullmatch, cells))
+    filled = [cell for cell in cells if cell]
+    is_distinct = len(set(filled)) == len(filled)
+    is_numbered = not cells[0] and filled == [str(n) for n in range(len(filled))]  # as pandas writes it
+    told = {n: kind for n, cell in enumerate(cells) if (kind := _kind_of(cell))}
+    if is_distinct and (is_numbered or not told):
+        return True
+    if len(told) == len(cells) and not (is_distinct and set(told.values()) == {"year"} and len(cells) > 1):
+        return False
+    under = {n: _kind_of(cell.strip()) for n, cell in enumerate(below or ())}
+    if is_distinct and all(kind != "number" and under.get(n, kind) != kind for n, kind in told.items()):
+        return True
+    raise DamagedRecords("whether its first row names the columns cannot be told")
 
 
-def _names(row: Sequence[str]) -> list[str]:
-    cells = [cell.strip() for cell in row]
-    return cells if _is_header(row) else [f"column {n + 1}" for n in range(len(cells))]
+def _kind_of(cell: str) -> str:
+    """What kind of value a cell looks like; empty for words."""
+    return next((kind for kind, form in VALUES.items() if form.fullmatch(cell)), "")
+
+
+def _names(row: Sequence[str], is_header: bool) -> list[str]:
+    return [cell.strip() if is_header and cell.strip() else f"column {n + 1}" for n, cell in enumerate(row)]
 
 
 class _Lines:

@@ -18,7 +18,11 @@ __all__ = ["records"]
 BLANK = re.compile(r"[ \t\r\n]*")
 CONTAINER_DEPTH = 3
 RECORD, VALUE = "record", "value"
+STREAMED: dict[str, Any] = {}
+"""Stands for an array whose members were given as records."""
 COMPACT_FROM = 1 << 20
+NUMBER_BEGUN = re.compile(r"(?:\.|[eE][+-]?)?")
+"""What may follow a number whose rest is in the next piece."""
 
 
 def records(document: Document, report: Records) -> Iterator[Record]:
@@ -31,7 +35,7 @@ def records(document: Document, report: Records) -> Iterator[Record]:
 def _lines(document: Document, report: Records) -> Iterator[Record]:
     """One record a line; lines that hold no JSON are counted as skipped."""
     held, start = "", 0
-    for piece in (*_with_end(document.text.stream()),):
+    for piece in _with_end(document.text.stream()):
         held += piece
         lines = held.split("\n")
         held = lines.pop()
@@ -88,6 +92,26 @@ def _of_one_object(members: dict[str, Any], start: int, end: int) -> Iterator[Re
             yield Record(start, end, RECORD, {"key": name, **flat_fields(value)})
     else:
         yield Record(start, end, RECORD, flat_fields(members))
+
+
+class _Siblings:
+    """The objects that stand beside each other in one. Alike, and with lists of objects beside their values,
+    they may be records themselves.
+    """
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._names_beside: set[str] = set()
+
+    def add(self, members: dict[str, Any], n_streamed: int) -> None:
+        """Another one. Raises DamagedRecords where what its records are cannot be told."""
+        names = members.keys()
+        is_beside = n_streamed > 0 and any(not isinstance(one, dict) for one in members.values())
+        if (is_beside and self._names & names) or self._names_beside & names:
+            raise DamagedRecords("whether its objects are the records or the lists in them cannot be told")
+        self._names |= names
+        if is_beside:
+            self._names_beside |= names
 
 
 class _Cursor:
@@ -149,7 +173,8 @@ class _Cursor:
                 if not self._more():
                     raise DamagedRecords(f"it is not well-formed from character {self.offset:,}") from None
                 continue
-            is_open = end == len(self._text) and isinstance(value, (int, float))
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            is_open = is_number and NUMBER_BEGUN.fullmatch(self._text, end) is not None
             if is_open and self._more():  # a number may go on in the next piece
                 continue
             self._at = end
@@ -175,7 +200,7 @@ class _Cursor:
     def object(self, depth: int) -> Generator[Record, None, tuple[dict[str, Any], int]]:
         """The object that begins here: its arrays of objects as records, all else decoded; and how many."""
         members: dict[str, Any] = {}
-        n_streamed = 0
+        n_streamed, siblings = 0, _Siblings()
         self.take("{")
         if self.peek() == "}":
             self.take("}")
@@ -188,9 +213,11 @@ class _Cursor:
             first = self.peek()
             if first == "[" and self._is_of_objects():
                 n_streamed += yield from self.array(name)
+                members[name] = STREAMED
             elif first == "{" and depth < CONTAINER_DEPTH:
                 members[name], n_inner = yield from self.object(depth + 1)
                 n_streamed += n_inner
+                siblings.add(members[name], n_inner)
             else:
                 members[name] = self.value()
             self.take(",}")

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 __all__ = [
+    "ALL",
     "ALTERNATIVES",
+    "AND",
+    "ARTICLES",
     "CONNECTING",
     "FILLERS",
     "GENERIC_KINDS",
     "INTENTS",
+    "LINKS",
     "NEGATIONS",
     "OPERATORS",
+    "PARTS",
+    "RANGES",
     "Intent",
     "singular",
 ]
@@ -19,7 +25,7 @@ __all__ = [
 Intent: TypeAlias = Literal["count", "list", "distinct"]
 
 _MANY = (
-    r"(?:how\s+many|what\s+is\s+the\s+(?:total\s+)?(?:number|count)\s+of|(?:the\s+)?number\s+of|wie\s*viele"
+    r"(?:how\s+many|what\s+is\s+the\s+(?:total\s+)?(?:number|count)\s+of|(?:the\s+)?(?:total\s+)?(?:number|count)\s+of|wie\s*viele"
     r"|combien\s+(?:de|d['’])|cu[aá]nt[oa]s|quant[ie])"
 )
 _DIFFERENT = (
@@ -55,9 +61,9 @@ _KINDS = (
 )
 _FILLERS = (
     "a an the than is are was were be been there in into this these those that it its file document data "
-    "dataset table list database of do does did contain contains has have having had hold holds total all "
+    "dataset table list database of do does did contain contains has have having had hold holds all "
     "every each any please me altogether overall exactly field fields value values set to their they equal "
-    "equals with where whose which who what for from by at on under as named called and $ # = == der die das "
+    "equals with where whose which who what for from by at on as named called and $ # = == der die das "
     "ein eine es gibt sind ist im in den dem von mit haben hat datei dokument insgesamt le la les un une il "
     "y dans ce fichier ont avec qui el los las hay en este archivo con que"
 )
@@ -68,6 +74,14 @@ _NEGATIONS = (
 GENERIC_KINDS = frozenset(_KINDS.split())
 FILLERS = frozenset(_FILLERS.split())
 """Words that say nothing that a field or a value does not say."""
+AND = frozenset({"and", "und", "et", "y", "e"})
+RANGES = frozenset({"from", "to", "von"})
+"""Words that make a number a bound, of which side is not said."""
+ALL = frozenset({"all", "every", "each"})
+PARTS = frozenset({"field", "fields", "value", "values"})
+ARTICLES = frozenset({"a", "an", "the", "their", "its", "to"})
+LINKS = frozenset({"is", "equal", "equals", "=", "==", "as", "than"})
+"""Words behind which a field is what another one is compared with."""
 CONNECTING = frozenset(_CONNECTING.split())
 NEGATIONS = frozenset(_NEGATIONS.split())
 ALTERNATIVES = frozenset({"or", "oder", "ou", "o"})
@@ -78,12 +92,16 @@ OPERATORS: dict[str, str] = {
          "nach", "plus de", ">"), ">",
     ),
     **dict.fromkeys(
-        ("less than", "fewer than", "smaller than", "lower than", "below", "before", "earlier than",
+        ("less than", "fewer than", "smaller than", "lower than", "below", "under", "before", "earlier than",
          "weniger als", "kleiner als", "unter", "vor", "moins de", "<"), "<",
     ),
-    **dict.fromkeys(("at least", "not less than", "no less than", "mindestens", ">=", "≥"), ">="),
     **dict.fromkeys(
-        ("at most", "up to", "no more than", "not more than", "hochstens", "höchstens", "<=", "≤"), "<=",
+        ("at least", "greater than or equal", "more than or equal", "on or after", "not less than",
+         "no less than", "mindestens", ">=", "≥"), ">=",
+    ),
+    **dict.fromkeys(
+        ("at most", "less than or equal", "on or before", "up to", "no more than", "not more than",
+         "hochstens", "höchstens", "<=", "≤"), "<=",
     ),
     "between": "between", "zwischen": "between", "entre": "between",
     **dict.fromkeys(

@@ -5,8 +5,9 @@ Understands what engine/json_schema.py takes, which has checked the schema befor
 
 from __future__ import annotations
 
+import datetime
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,13 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,), "number": (int, float), "integer": (int,), "boolean": (bool,), "array": (list,),
     "object": (dict,), "null": (type(None),),
 }  # fmt: skip
+_DATE, _TIME = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)"
+_FORMATS: dict[str, tuple[regex.Pattern[str], Callable[[str], object]]] = {
+    "date": (regex.compile(_DATE), datetime.date.fromisoformat),
+    "time": (regex.compile(_TIME), datetime.time.fromisoformat),
+    "date-time": (regex.compile(f"{_DATE}T{_TIME}"), datetime.datetime.fromisoformat),
+    "uuid": (regex.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"), str),
+}
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -143,6 +151,8 @@ class RecordSchema:
             items = schema.get("items", {})
             return low <= len(value) <= high and all(self.fulfils(i, items, depth + 1) for i in value)
         if isinstance(value, str):
+            if not _has_format(value, schema):
+                return False
             return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             bounds = (
@@ -183,6 +193,21 @@ def _is_of(value: Any, name: str) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
     return isinstance(value, _KINDS.get(name, ()))
+
+
+def _has_format(text: str, schema: Mapping[str, Any]) -> bool:
+    """Whether text has the format that a schema asks for; beside values that are named, none is asked for."""
+    form = _FORMATS.get(str(schema.get("format")))
+    if form is None or {"enum", "const"} & schema.keys():
+        return True
+    pattern, read = form
+    if not pattern.fullmatch(text):
+        return False
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(text: str, kinds: frozenset[str]) -> Any:

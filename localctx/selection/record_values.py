@@ -10,7 +10,7 @@ import regex
 
 from localctx.index.terms import fold
 
-__all__ = ["MAX_VALUE_TOKENS", "Wanted", "compare", "is_number", "key", "tokens"]
+__all__ = ["MAX_VALUE_TOKENS", "SIGNED", "Wanted", "compare", "is_bound", "is_number", "key", "tokens"]
 
 MAX_VALUE_TOKENS = 8
 """A value of more words is found only where it is quoted."""
@@ -19,6 +19,8 @@ _TOKEN = regex.compile(
     r"|[<>]=?|!=|≥|≤|≠"
     r"|[\p{L}\p{N}\p{M}_$#]+(?:[-./:@'’+&]+[\p{L}\p{N}\p{M}_]+)*"
 )
+SIGNED = regex.compile(r"(?<!\w)\w{1,8}[+*−-]+(?=[\s,;.?!]|$)")
+"""A word whose last signs a key has not: C++, A-."""
 _GROUPED = regex.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLAIN = regex.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d{1,3})?")
 _DATE = regex.compile(r"\d{4}(?:-\d\d(?:-\d\d.*)?)?")
@@ -68,6 +70,11 @@ def _number(token: str) -> int | float | None:
 def is_number(token: str) -> bool:
     """Whether a key is a number."""
     return _PLAIN.fullmatch(token) is not None
+
+
+def is_bound(token: str) -> bool:
+    """Whether a key is a number or a date, which others compare with."""
+    return is_number(token) or _DATE.fullmatch(token) is not None
 
 
 class Wanted:

@@ -19,7 +19,7 @@ import xxhash
 from localctx import __version__
 from localctx.document import Document
 from localctx.selection import Statement
-from localctx.session.answer import Answer, DocumentCoverage
+from localctx.session.answer import Answer, DocumentCoverage, RecordCounts
 from localctx.session.events import Event, Finished, Notice, Text
 from localctx.session.landmarks import HEADS_FACT
 from localctx.session.private_database import folder_of
@@ -36,6 +36,7 @@ NO_MATTER = frozenset(
     {"store", "store_limit", "password_file", "encoding", "ocr", "offline", "history", "fresh", "parallel"}
 )
 """Settings that no answer depends on, or that show in the documents' text."""
+HASH_LENGTH = 32
 STREAMS = ("-", "/dev/", "/proc/")
 
 
@@ -63,7 +64,9 @@ class Asked:
         )
 
     def key(self) -> str:
-        """The hash; "" where an answer cannot be relied on: another server may have changed."""
+        """Two hashes, of all else and of the store; "" where no answer can be relied on: another server may
+        have changed.
+        """
         if self.settings.backend != "llama":
             return ""
         settings = {
@@ -83,9 +86,11 @@ class Asked:
             ],
             "settings": settings,
             "files": [state_of(path) for path in self._files()],
-            "store": store_state(self.settings, self.model.fingerprint, self.documents),
         }
-        return xxhash.xxh3_128_hexdigest(json.dumps(facts, sort_keys=True).encode())
+        store = store_state(self.settings, self.model.fingerprint, self.documents)
+        return "".join(
+            xxhash.xxh3_128_hexdigest(json.dumps(part, sort_keys=True).encode()) for part in (facts, store)
+        )
 
     def _files(self) -> tuple[Path, ...]:
         """Files besides the documents and the model that shape the answer."""
@@ -160,8 +165,9 @@ class History:
         if self._folder is None or not asked.is_kept or answer.finish_reason == "cancelled":
             return
         now = asked.key()
-        if now != key and answer.strategy not in ("exact", "stream"):
-            now = ""  # the store changed meanwhile, and not by this answer
+        is_of_store = answer.strategy in ("exact", "stream") and now[:HASH_LENGTH] == key[:HASH_LENGTH]
+        if now != key and not is_of_store:
+            now = ""  # something changed meanwhile, and not by this answer
         sources = tuple(document.source for document in asked.documents)
         wording = asked.wording[0] if asked.wording else ""
         entry = LoggedQuestion(now, asked.command, wording, sources, asked.model.name, answer.to_json())
@@ -213,6 +219,7 @@ def answer_of(entry: LoggedQuestion, model: ModelInfo) -> Answer:
         ),
         warnings=tuple(value["warnings"]),
         selection=value.get("selection"),
+        records=RecordCounts(**value["records"]) if "records" in value else None,
         asked_at=entry.at,
     )
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+import xxhash
+
 from localctx.document import Document
 from localctx.document.records import Record, Records, has_records
+from localctx.index.terms import fold
 from localctx.selection.counting import (
     Condition,
     NotCounted,
@@ -24,7 +27,8 @@ from localctx.selection.counting import (
     parse,
     value_keys,
 )
-from localctx.selection.record_values import Wanted, compare, key
+from localctx.selection.record_rules import Rule, looks_like_number, may_mean_none
+from localctx.selection.record_values import Wanted, is_number, key
 from localctx.session.citing import cite
 from localctx.session.events import Listener, Progress, ignore_progress
 from localctx.session.provenance import Citation
@@ -42,15 +46,15 @@ SHOWN_CHARACTERS = 200
 
 @dataclass(slots=True)
 class Counted:
-    """The outcome: what was asked, of how many records, what was found. values: of the field asked for, how
-    often each · shown: the first records that fulfil it.
+    """The outcome: what was asked, of how many records, what was found. groups: the values of the field asked
+    for, as they are first written, and how often each · shown: the first records that fulfil it.
     """
 
     query: Query
     n_read: int = 0
     n_matched: int = 0
     n_skipped: int = 0
-    values: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, tuple[str, int]] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
     citations: list[Citation] = field(default_factory=list)
     read_ms: float = 0.0
@@ -67,10 +71,10 @@ class Counted:
         where = f" where {self.conditions}" if self.conditions else ""
         if self.query.intent == "distinct":
             (name, *_) = self.query.targets
-            lead = f"{len(self.values):,} different values of {name} in {self.n_matched:,} {what}{where}"
-            if self.n_matched == self.n_read and len(self.values) > MAX_SHOWN:
+            lead = f"{len(self.groups):,} different values of {name} in {self.n_matched:,} {what}{where}"
+            if self.n_matched == self.n_read and len(self.groups) > MAX_SHOWN:
                 return f"{lead}."
-            return _with_lines(f"{lead}", [f"{one}: {n:,}" for one, n in self._common()], len(self.values))
+            return _with_lines(f"{lead}", [f"{one}: {n:,}" for one, n in self._common()], len(self.groups))
         lead = f"{self.n_matched:,} {what}{where}"
         if self.n_matched != self.n_read or self.conditions:
             lead += f", of {self.n_read:,}"
@@ -85,7 +89,7 @@ class Counted:
         return "records"
 
     def _common(self) -> list[tuple[str, int]]:
-        return sorted(self.values.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_SHOWN]
+        return sorted(self.groups.values(), key=lambda pair: (-pair[1], pair[0]))[:MAX_SHOWN]
 
 
 def count(documents: Sequence[Document], question: str, listen: Listener = ignore_progress) -> Counted | str:
@@ -96,8 +100,10 @@ def count(documents: Sequence[Document], question: str, listen: Listener = ignor
         return ""
     started = time.perf_counter()
     try:
-        query = parse(question, _vocabulary(documents, question, listen))
-        counted = _counted(documents, query, listen)
+        vocabulary = _vocabulary(documents, question, listen)
+        query = parse(question, vocabulary)
+        rules = [Rule(condition, vocabulary) for condition in query.conditions]
+        counted = _counted(documents, query, rules, listen)
     except NotCounted as error:
         return str(error)
     counted.read_ms = (time.perf_counter() - started) * 1000
@@ -133,6 +139,12 @@ def _vocabulary(documents: Sequence[Document], question: str, listen: Listener) 
             for one in value if isinstance(value, list) else (value,):
                 if one is None:
                     continue
+                if isinstance(value, list):
+                    vocabulary.lists.add(name)
+                if name not in vocabulary.numeric and looks_like_number(one):
+                    vocabulary.numeric.add(name)
+                if name not in vocabulary.nones and may_mean_none(one):
+                    vocabulary.nones[name] = str(one)
                 if name not in not_flags and key(one) not in ("true", "false", ""):
                     not_flags.add(name)
                 found = wanted.find(one)
@@ -144,7 +156,7 @@ def _vocabulary(documents: Sequence[Document], question: str, listen: Listener) 
     return vocabulary
 
 
-def _counted(documents: Sequence[Document], query: Query, listen: Listener) -> Counted:
+def _counted(documents: Sequence[Document], query: Query, rules: Sequence[Rule], listen: Listener) -> Counted:
     """What fulfils the query."""
     counted = Counted(query)
     for document, record, report in _read(documents, listen):
@@ -152,7 +164,7 @@ def _counted(documents: Sequence[Document], query: Query, listen: Listener) -> C
         if query.kinds and record.kind not in query.kinds:
             continue
         counted.n_read += 1
-        if not all(_fulfils(record.fields, condition) for condition in query.conditions):
+        if not all(rule.holds(record.fields) for rule in rules):
             continue
         counted.n_matched += 1
         if query.intent == "distinct":
@@ -167,44 +179,21 @@ def _counted(documents: Sequence[Document], query: Query, listen: Listener) -> C
 def _add_values(counted: Counted, value: Any) -> None:
     for one in value if isinstance(value, list) else (value,):
         if one is not None and one != "":
-            text = _one_line(one)
-            counted.values[text] = counted.values.get(text, 0) + 1
-    if len(counted.values) > MAX_DISTINCT:
+            group = _group_of(one)
+            shown, n = counted.groups.get(group) or (_one_line(one), 0)
+            counted.groups[group] = (shown, n + 1)
+    if len(counted.groups) > MAX_DISTINCT:
         raise NotCounted(f"there are more than {MAX_DISTINCT:,} different values")
 
 
-def _fulfils(fields: Mapping[str, Any], condition: Condition) -> bool:
-    value = fields.get(condition.field)
-    values = value if isinstance(value, list) else [value]
-    return any(_holds(one, condition) for one in values) != condition.is_negated
-
-
-def _holds(value: Any, condition: Condition) -> bool:
-    if value is None or value == "":
-        return False
-    match condition.operator:
-        case "exists":
-            return key(value) != "false"
-        case "=":
-            return key(value) in condition.values
-        case "prefix":
-            return key(value).startswith(condition.values)
-        case "suffix":
-            return key(value).endswith(condition.values)
-        case "contains":
-            return any(one in key(value) for one in condition.values)
-        case "between":
-            low, high = (compare(value, bound) for bound in condition.values)
-            return low is not None and high is not None and low >= 0 >= high
-    return any(_stands(compare(value, bound), condition.operator) for bound in condition.values)
-
-
-def _stands(order: int | None, operator: str) -> bool:
-    if order is None:
-        return False
-    return order > 0 if operator == ">" else order >= 0 if operator == ">=" else (
-        order < 0 if operator == "<" else order <= 0
-    )  # fmt: skip
+def _group_of(value: Any) -> str:
+    """What two equal values have in common: their number, or all their words whatever the case; long ones as
+    a hash.
+    """
+    if is_number(number := key(value)):
+        return number
+    text = fold(" ".join(str(value).split()))
+    return text if len(text) <= SHOWN_CHARACTERS else xxhash.xxh3_128_hexdigest(text.encode())
 
 
 def _in_words(condition: Condition) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -80,6 +81,54 @@ def test_json_is_read_whatever_the_pieces(rows: list[dict[str, Any]]) -> None:
     assert [json.loads(text[one.start : one.end]) for one in found] == rows
 
 
+@pytest.mark.parametrize("text", ["[1.5, -2.25e+10, 3]", '{"a": {"b": 1.5e3}, "c": 10.25}', "[true, 0.5E-3]"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_a_number_may_be_cut_anywhere(text: str, size: int) -> None:
+    from localctx.document.records_json import _Cursor
+
+    cursor = _Cursor(text[at : at + size] for at in range(0, len(text), size))
+    if text[0] == "[":
+        found = [one.fields["value"] for one in cursor.array("x")]
+        assert found == json.loads(text)
+    else:
+        assert cursor.value() == json.loads(text)
+
+
+def test_json_lines_are_read_piece_by_piece() -> None:
+    """The first record is there before the second piece is asked for."""
+    from localctx.document import records_json
+
+    taken: list[int] = []
+
+    def stream() -> Iterator[str]:
+        for number in range(9):
+            taken.append(number)
+            yield f'{{"a": {number}}}\n'
+
+    document = SimpleNamespace(format="jsonl", text=SimpleNamespace(stream=stream))
+    found = records_json._lines(cast(Any, document), Records(cast(Any, document)))
+    assert (next(found).fields, taken) == ({"a": 0}, [0])
+    assert len(list(found)) == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"u1": {"name": "A", "orders": [{"x": 1}, {"x": 2}]}, "u2": {"name": "B", "orders": [{"x": 3}]}}',
+        '{"u1": {"name": "A", "orders": []}, "u2": {"name": "B", "orders": [{"x": 3}]}}',
+        '{"u1": {"name": "A", "orders": [{"x": 3}]}, "u2": {"name": "B", "orders": []}}',
+        '{"all": {"u1": {"name": "A", "of": [{"x": 1}]}, "u2": {"name": "B", "of": [{"x": 3}]}}}',
+    ],
+)
+def test_lists_inside_records_are_not_taken_for_the_records(read: Read, text: str) -> None:
+    assert "cannot be told" in str(read("a.json", text)[0].damage)
+
+
+def test_lists_beside_facts_of_the_answer_are_records(read: Read) -> None:
+    report, records, _ = read("a.json", '{"meta": {"v": 1}, "data": {"n": 2, "items": [{"x": 1}, {"x": 2}]}}')
+    assert (fields(records), report.damage) == ([{"x": 1}, {"x": 2}], None)
+
+
 def test_lines_that_are_no_json_are_counted(read: Read) -> None:
     report, records, texts = read("a.jsonl", '{"a": 1}\r\n\n{"a":\n{"a": 3}')
     assert (fields(records), report.n_skipped) == ([{"a": 1}, {"a": 3}], 1)
@@ -100,6 +149,45 @@ def test_csv_rows_with_quotes_line_breaks_and_any_line_end(read: Read) -> None:
 def test_csv_without_a_header_and_with_another_delimiter(read: Read) -> None:
     _, records, _ = read("a.csv", "1;2\n3;4\n")
     assert fields(records) == [{"column 1": "1", "column 2": "2"}, {"column 1": "3", "column 2": "4"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (",name,city\n0,Ann,Paris\n1,Bob,Lyon\n", ["column 1", "name", "city"]),
+        ("country,2019,2020\nFR,5,6\nDE,7,8\n", ["country", "2019", "2020"]),
+        ("place,1/22/20,1/23/20\nA,1,2\nB,0,4\n", ["place", "1/22/20", "1/23/20"]),
+        (",0,1\n0,a,b\n1,c,d\n", ["column 1", "0", "1"]),
+        ("name,,city\nAnn,x,Paris\nBob,y,Lyon\n", ["name", "column 2", "city"]),
+        ("5,7\n8,9\n", ["column 1", "column 2"]),
+    ],
+)
+def test_a_csv_header_is_no_record(read: Read, text: str, wanted: list[str]) -> None:
+    report, records, _ = read("a.csv", text)
+    assert (len(records), report.damage) == (2, None)
+    assert all(list(one.fields) == wanted for one in records)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann,Paris,100\nBob,Lyon,200\n",
+        "name,name,city\nAnn,Lee,Paris\n",
+        "2019,2020\n2021,2022\n",
+        "Ann,2019,2020\nBob,2018,2019\n",
+        "country,2019,2020\n",
+        "Ann,2019-05-01\nBob,2018-04-02\n",
+        "Ann,true\nBob,false\n",
+    ],
+)
+def test_a_first_row_that_may_be_either_is_not_counted(read: Read, text: str) -> None:
+    report, records, _ = read("a.csv", text)
+    assert (records, report.damage) == ([], "whether its first row names the columns cannot be told")
+
+
+def test_a_long_cell_is_read(read: Read) -> None:
+    report, records, _ = read("a.csv", f'name,text\nAnn,"{"word " * 40_000}"\nBob,short\n')
+    assert ([one.fields["name"] for one in records], report.damage) == (["Ann", "Bob"], None)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -156,7 +156,7 @@ def test_different_values_are_counted(tmp_path: Path) -> None:
         counted = count([document], "How many different cities are there in records with status closed?")
         assert isinstance(counted, Counted)
         closed = [row["city"] for row in rows if row["status"] == "closed"]
-        assert counted.values == {city: closed.count(city) for city in set(closed)}
+        assert dict(counted.groups.values()) == {city: closed.count(city) for city in set(closed)}
         assert counted.text.startswith(
             f"{len(set(closed))} different values of city in {len(closed)} records"
         )
@@ -185,6 +185,154 @@ def test_a_damaged_file_is_not_counted(tmp_path: Path) -> None:
     for name in ("a.json", "b.jsonl"):
         with open_document(tmp_path / name, cache_dir=None) as document:
             assert isinstance(count([document], "How many records are there?"), str)
+
+
+ORDERS = (
+    "order,customer,city,price,status,employees\n"
+    "1,Ann,Paris,100,open,5\n2,Bob,Lyon,200,closed,7\n3,Cy,Paris,50,open,9\n"
+)
+FLAGGED = json.dumps(
+    [
+        {"customer": "Ann", "active": True, "verified": False, "email": "a@x", "phone": None, "paid": "yes",
+         "due_date": "2019-05-01", "tags": ["red", "blue"], "grade": "A+", "cost": "$100", "land": "IT"},
+        {"customer": "Bob", "active": False, "verified": True, "email": None, "phone": "12", "paid": "no",
+         "due_date": "2020-01-01", "tags": ["red"], "grade": "A", "cost": "$250", "land": None},
+    ]
+)  # fmt: skip
+RIGHT = [
+    ("How many rows have a customer from Paris?", 2),
+    ("List all customers from Paris", 2),
+    ("How many rows have a price under 100?", 1),
+    ("How many rows have a price greater than or equal to 100?", 2),
+    ("How many rows have a price on or after 100?", 2),
+    ("How many rows are in Paris or Lyon?", 3),
+    ("How many rows have a price over 50 and a price under 200?", 1),
+    ("How many rows are not from Paris and not from Lyon?", 0),
+    ("How many rows have a city that is Lyon?", 1),
+    ("What is the total number of rows?", 3),
+    ("How many rows are there in total?", 3),
+    ("How many customers are open?", 2),
+    ("How many open customers are there?", 2),
+]
+RIGHT_FLAGGED = [
+    ("How many records are active?", 1),
+    ("How many records have no email and no phone?", 0),
+    ("How many records have tags red and blue?", 1),
+    ("How many records have tags red or blue?", 2),
+    ("How many records have a due date in 2019?", 1),
+    ("How many records have paid yes?", 1),
+    ("How many records have the value of paid yes?", 1),
+    ("How many records have cost $100?", 1),
+    ("How many records have a phone of 13?", 0),
+]
+EITHER_WAY = [
+    "How many rows have a city Ann?",
+    "How many employees does Acme have?",
+    "How many employees does Ann have?",
+    "How many rows are listed under Paris?",
+    "How many rows are in Paris and Lyon?",
+    "How many rows are from Paris, Lyon or Nice?",
+    "How many rows have a price from 50 to 100?",
+    "How many rows have a price from 50?",
+    "How many rows have a price to 100?",
+    "How many rows have a price of 50 to 100?",
+    "How many rows have a price between 100 and 50?",
+    "How many rows have a price on Paris or after 100?",
+    "How many rows have the price 50 or over 100?",
+    "How many rows have a price over Paris?",
+    "How many rows are not from Paris and Lyon?",
+    "How many rows are not from Paris and open?",
+    "How many rows are from Paris or not from Lyon?",
+    "How many rows have a city or a price?",
+    "How many employees are there in total?",
+    "How many orders are there?",
+    "How many customers and cities are there?",
+    "How many different customers and cities are there?",
+    "How many rows are there by city?",
+    "How many rows have a city that equals the customer?",
+    "How many rows have a city that is the customer?",
+    "Show the total price",
+    "Show the total of orders",
+    "How many rows have price $100?",
+    "How many rows have customers over 5?",
+    "How many cities contain Lyon?",
+    "How many fields are there?",
+    "How many values does the file contain?",
+    "How many rows have all values set?",
+    "How many rows have every city?",
+]
+EITHER_WAY_FLAGGED = [
+    "How many records are active or verified?",
+    "How many customers are active or verified?",
+    "How many records have an email or a phone?",
+    "How many records have no email and phone?",
+    "How many records are not active and verified?",
+    "How many records are paid?",
+    "How many records are not paid?",
+    "How many records have paid no?",
+    'How many records have the grade "A"?',
+    "How many records have the grade A+?",
+    "How many records have the grade A?",
+    "How many records are from IT?",
+    "How many records have cost 100?",
+    "How many records have a due date 05/2019?",
+    'How many records have the grade "B" or customer "Cy"?',
+    "How many records have a cost over 50?",
+    "How many records have a land other than IT?",
+    'How many records have a land other than "IT"?',
+]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[Callable[[str, str], Counted | str]]:
+    """Ask a question about records in a file of that name."""
+    (tmp_path / "a.csv").write_text(ORDERS)
+    (tmp_path / "a.json").write_text(FLAGGED)
+    documents = {name: open_document(tmp_path / name, cache_dir=None) for name in ("a.csv", "a.json")}
+    yield lambda name, question: count([documents[name]], question)
+    for document in documents.values():
+        document.close()
+
+
+Asking = Callable[[str, str], "Counted | str"]
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "n"),
+    [("a.csv", *one) for one in RIGHT] + [("a.json", *one) for one in RIGHT_FLAGGED],
+)
+def test_what_can_be_meant_in_one_way_is_counted(asked: Asking, name: str, question: str, n: int) -> None:
+    counted = asked(name, question)
+    assert isinstance(counted, Counted), counted
+    assert (counted.n_matched, counted.n_read) == (n, len(json.loads(FLAGGED)) if "json" in name else 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [("a.csv", one) for one in EITHER_WAY] + [("a.json", one) for one in EITHER_WAY_FLAGGED],
+)
+def test_what_may_be_meant_otherwise_is_not_counted(asked: Asking, name: str, question: str) -> None:
+    reason = asked(name, question)
+    assert isinstance(reason, str), reason.text
+    assert reason
+
+
+def test_what_a_value_belongs_to_is_told(asked: Asking) -> None:
+    counted = asked("a.csv", "List all customers from Paris")
+    assert isinstance(counted, Counted)
+    assert counted.text == "2 records where city is paris, of 3:\n- Ann\n- Cy"
+
+
+def test_values_are_different_by_all_of_their_text(tmp_path: Path) -> None:
+    long = "word " * 60
+    rows = ["Lyon", "lyon", " LYON ", "C", "C++", f"{long}a", f"{long}b", "1.0", "1"]
+    (tmp_path / "a.csv").write_text("city,b\n" + "".join(f"{row},x\n" for row in rows))
+    with open_document(tmp_path / "a.csv", cache_dir=None) as document:
+        counted = count([document], "How many different cities are there?")
+    assert isinstance(counted, Counted)
+    assert counted.text.startswith("6 different values of city in 9 records")
+    assert sorted(n for _, n in counted.groups.values()) == [1, 1, 1, 1, 2, 3]
+    assert all(len(shown) <= 200 for shown, _ in counted.groups.values())
 
 
 def finished(events: list[Event]) -> Finished:

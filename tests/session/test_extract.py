@@ -16,6 +16,7 @@ from localctx.engine.json_schema import grammar_of
 from localctx.engine.source_values import NothingFits, Phrase, Sources
 from localctx.errors import UsageError
 from localctx.selection.passage_values import date_spans, passage_values
+from localctx.selection.record_schema import record_schema
 from localctx.session.extract import extract
 from localctx.session.extract_passages import _is_same_number
 from localctx.session.extraction import Extraction, FoundRecord
@@ -275,3 +276,21 @@ def test_from_python(tmp_path: Path, tiny_model_path: Path) -> None:
         for record in records:
             assert record.value["name"] in record.citations[0].quote
             assert record.value["amount"] in (1200, 75)
+
+
+@pytest.mark.parametrize(
+    ("form", "fits", "not_fit"),
+    [
+        ("date", "2021-05-03", ("next week", "2021-13-01", "2021-05-03T10:00:00Z", "20210503")),
+        ("time", "10:20:30Z", ("noon", "25:00:00", "10:20")),
+        ("date-time", "2021-05-03T10:20:30+02:00", ("2021-05-03", "2021-02-30T10:20:30Z")),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", ("123e4567", "x")),
+        ("email", "anything", ()),
+    ],
+)
+def test_a_record_has_the_formats_that_are_asked_for(form: str, fits: str, not_fit: Sequence[str]) -> None:
+    schema = record_schema({"properties": {"on": {"type": "string", "format": form}}})
+    assert schema.fulfils({"on": fits}, schema.record)
+    assert not any(schema.fulfils({"on": one}, schema.record) for one in not_fit)
+    named = record_schema({"properties": {"on": {"type": "string", "format": form, "enum": ["soon"]}}})
+    assert named.fulfils({"on": "soon"}, named.record)

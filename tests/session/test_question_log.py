@@ -177,6 +177,39 @@ def test_nothing_that_matters_may_differ(text: Path, settings: Settings, tmp_pat
     assert run(text, settings)[2]
 
 
+def test_a_counted_answer_is_found_again_with_its_counts(tmp_path: Path, settings: Settings) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("customer,city\nAnn,Paris\nBob,Lyon\nCy,Paris\n")
+    first, _, was_asked = run(path, settings, "How many rows have the city Paris?")
+    assert was_asked
+    again, told, was_asked = run(path, settings, "How many rows have the city Paris?")
+    assert (told, was_asked, again.strategy) == ([], False, "count")
+    assert again.to_json()["records"] == first.to_json()["records"] == {"read": 3, "matched": 2}
+
+
+@pytest.mark.parametrize("strategy", ["exact", "stream", "retrieve"])
+def test_a_file_that_changed_while_it_was_answered_finds_no_answer(
+    text: Path, tmp_path: Path, settings: Settings, strategy: Any
+) -> None:
+    """The answer rests on the file as it was; asked again, it is as it is now."""
+    schema = tmp_path / "schema.json"
+    schema.write_text("{}")
+    with open_document(text, cache_dir=None) as document:
+        settings = replace(settings, schema=str(schema))
+        asked = Asked("ask", ("Who?",), (document,), EchoModel().info, settings)
+        history = History(settings, pytest.fail)
+        answer = replace(run(text, replace(settings, schema=None, history=False))[0], strategy=strategy)
+        key, found = history.find(asked)
+        assert found is None
+        schema.write_text('{"type": "object"}')
+        history.add(asked, key, answer)
+        assert history.find(asked)[1] is None
+        with QuestionLog(tmp_path / "store" / "chats") as log:
+            assert log.find(key) is None
+        history.add(asked, asked.key(), answer)
+        assert history.find(asked)[1] is not None
+
+
 def test_what_is_private_is_not_written_down(text: Path, settings: Settings, tmp_path: Path) -> None:
     for private in (replace(settings, password_file="p"), replace(settings, history=False)):
         assert run(text, private)[2]
