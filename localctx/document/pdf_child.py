@@ -216,10 +216,13 @@ class Pages:
         first = Version(clean_text(raw), text_quality(raw), engine)
         if not raw.strip() and not missing:
             first = Version("", 0.0 if seen.n_drawn else 1.0, engine)
-        elif missing or (first.quality < GOOD_ENOUGH and not seen.hidden):
+        elif seen.hidden:  # other engines tell no hidden text apart: theirs would bring it back
+            yield self.item(index, first, seen, label) | {"is_incomplete": missing}
+            return
+        elif missing or first.quality < GOOD_ENOUGH:
             yield self.item(index, first, seen, label) | {"provisional": True}
             best = self.best(first, index)
-            yield self.item(index, best, seen if best is first else Reading(""), label)
+            yield self.item(index, best, seen if best is first else replace(seen, lines=()), label)
             return
         yield self.item(index, first, seen, label)
 

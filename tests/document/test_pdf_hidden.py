@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pikepdf
 import pytest
 from document.conftest import Open
 from document.inputs import text_of
@@ -67,6 +68,20 @@ def test_hidden_text_is_left_out_and_told_of(open_bytes: Open, kind: str, reason
     assert text_of(document).strip() == SEEN
     (warning,) = document.warnings
     assert warning == f"page 1: hidden text ({reason}) was left out, {len(HIDDEN)} characters, “{HIDDEN}”"
+
+
+@pytest.mark.parametrize("kind", ["invisible", "white", "tiny", "outside", "transparent"])
+def test_a_second_engine_does_not_bring_hidden_text_back(open_bytes: Open, kind: str) -> None:
+    """A page that draws more pieces of text than are read is shown to other engines, which see everything."""
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(page(kind))) as made:
+        blanks = "BT /F1 12 Tf 72 600 Td " + "( ) Tj " * 400 + "ET"
+        made.pages[0].contents_add(blanks.encode())
+        made.save(out)
+    document = open_bytes(out.getvalue(), "a.pdf")
+    assert text_of(document).strip() == SEEN
+    assert any(HIDDEN in warning for warning in document.warnings)
+    assert any("page 1: more text is drawn than could be read" in warning for warning in document.warnings)
 
 
 def test_white_text_on_a_dark_area_is_seen(open_bytes: Open) -> None:
