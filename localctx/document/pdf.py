@@ -6,7 +6,7 @@ Parsing happens in a child process (isolate.py): a page that crashes, stalls or 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -82,7 +82,8 @@ class PdfPage:
 
     `text` has a blank line between paragraphs and no trailing white space, tables as Markdown, no running
     headers and page numbers; "" for a page without text. hidden: why, and what, nobody sees: not in `text`.
-    is_recognised: the text is an invisible layer over a picture. is_incomplete: more text is drawn than was read.
+    is_recognised: the text is an invisible layer over a picture. is_incomplete: more text is drawn
+    than was read.
     """
 
     number: int

@@ -6,6 +6,7 @@ Runs in the child only, on pdfium's page objects. Knows no tables. Points, y upw
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -29,7 +30,7 @@ WHITE = (255, 255, 255)
 SMALL_SIZE = 2.5
 """Size of a font, in its own units, from which on text cannot be tiny unless it is scaled down."""
 TINY = 1.5
-"""Height of letters, in points, that nobody reads."""
+"""Size of a font on the page, in points, whose letters nobody reads."""
 OCR_SHARE = 0.5
 """Pictures that cover this share of a page make it a scan; invisible text over it is what was recognised."""
 
@@ -90,6 +91,7 @@ class Scanner:
         self.invisible: list[object] = []
         self.channels = tuple(ctypes.c_uint() for _ in range(4))
         self.edges = tuple(ctypes.c_float() for _ in range(4))
+        self.matrix = c.FS_MATRIX()
 
     def scan(self, objects: Iterator[object], depth: int = 0) -> None:
         """Look at every object."""
@@ -106,7 +108,12 @@ class Scanner:
                 self.other(item, depth)
                 continue
             self.drawn.n_text += 1
-            if size_of(item, size) and size.value < SMALL_SIZE and depth == 0 and self.is_tiny(item):
+            if (
+                depth == 0
+                and size_of(item, size)
+                and size.value < SMALL_SIZE
+                and self.is_tiny(item, size.value)
+            ):
                 self.drawn.hidden[address(item)] = "too small to read"
             if mode in INVISIBLE_MODES:
                 self.invisible.append(item)
@@ -127,10 +134,14 @@ class Scanner:
         elif depth == 0 and kind == c.FPDF_PAGEOBJ_IMAGE:
             self.drawn.pictures.append(self.box(item))
 
-    def is_tiny(self, item: object) -> bool:
-        """Whether a text is drawn too low to be read."""
+    def is_tiny(self, item: object, size: float) -> bool:
+        """Whether a text is drawn too small to be read: its font as it is scaled, not its signs alone, of
+        which a dash or a point is low in any font."""
+        if not c.FPDFPageObj_GetMatrix(item, self.matrix):
+            return False
         box = self.box(item)
-        return 0 < box.top - box.bottom < TINY
+        on_page = size * math.hypot(self.matrix.c, self.matrix.d)
+        return 0 < on_page < TINY and 0 < box.top - box.bottom < TINY
 
     def box(self, item: object) -> Box:
         """The bounds of an object."""

@@ -1,4 +1,4 @@
-"""What is told of a PDF once it is read: pages that could not be read whole, text left out. Knows no engines."""
+"""What is told of a PDF once it is read: pages not read whole, text left out. Knows no engines."""
 
 from __future__ import annotations
 

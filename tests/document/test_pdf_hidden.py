@@ -96,6 +96,46 @@ def test_white_text_on_a_dark_area_is_seen(open_bytes: Open) -> None:
     assert document.warnings == ()
 
 
+def drawn(content: str) -> bytes:
+    """A page that these operators draw, /F1 is Helvetica."""
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(page("nothing"))) as made:
+        made.pages[0].Contents = made.make_stream(content.encode())
+        made.save(out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("sign", ["-", ".", "_"])
+def test_low_signs_of_a_font_that_a_matrix_scales_are_seen(open_bytes: Open, sign: str) -> None:
+    content = f"BT /F1 1 Tf 11 0 0 11 50 400 Tm ({sign}) Tj (500 EUR) Tj 3 0 Td ({sign}) Tj ET"
+    document = open_bytes(drawn(content), "a.pdf")
+    assert text_of(document).split()[0].endswith("500")
+    assert len(text_of(document).split()[0]) == 4
+    assert document.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "font",
+    ["/F1 0.5 Tf 1 0 0 1 50 400 Tm", "/F1 1 Tf .5 0 0 .5 50 400 Tm", "/F1 1 Tf .4 .3 -.3 .4 50 400 Tm"],
+)
+def test_a_font_scaled_down_is_too_small(open_bytes: Open, font: str) -> None:
+    document = open_bytes(drawn(f"BT /F1 12 Tf 50 500 Td (Seen) Tj {font} ({HIDDEN}) Tj ET"), "a.pdf")
+    assert text_of(document).strip() == "Seen"
+    assert document.warnings[0].startswith("page 1: hidden text (too small to read) was left out")
+
+
+def test_what_hides_a_piece_of_a_word_hides_no_more(open_bytes: Open) -> None:
+    """The pieces of a number may be drawn one by one, and one of them hidden."""
+    content = (
+        "BT /F1 12 Tf 50 500 Td (50) Tj 1 g (7) Tj 0 g (00 EUR) Tj 0 -20 Td 1 g (9) Tj 0 g (21 EUR) Tj ET"
+    )
+    document = open_bytes(drawn(content), "a.pdf")
+    assert text_of(document).split() == ["5000", "EUR", "21", "EUR"]
+    assert document.warnings == (
+        "page 1: hidden text (of the colour behind it) was left out, 3 characters, “7 9”",
+    )
+
+
 def test_invisible_text_over_a_scan_is_kept_and_told_of(tmp_path: Path) -> None:
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=A4, invariant=1)
