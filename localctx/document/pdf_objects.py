@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 import pypdfium2.raw as c
 
+from localctx.document.pdf_visible import unseen
+
 __all__ = ["Box", "Drawn", "Rule", "address", "drawn_on"]
 
 MAX_OBJECTS = 20_000
@@ -117,7 +119,7 @@ class Scanner:
                 self.drawn.hidden[address(item)] = "too small to read"
             if mode in INVISIBLE_MODES:
                 self.invisible.append(item)
-            elif mode != c.FPDF_TEXTRENDERMODE_STROKE and fill_of(item, red, green, blue, alpha):
+            elif mode == c.FPDF_TEXTRENDERMODE_FILL and fill_of(item, red, green, blue, alpha):
                 if alpha.value < SEEN_ALPHA:
                     self.drawn.hidden[address(item)] = "transparent"
                 elif depth == 0 and (red.value or green.value or blue.value):
@@ -180,8 +182,9 @@ class Scanner:
         elif width <= THIN < height:
             self.drawn.upright.append(Rule((box.left + box.right) / 2, box.bottom, box.top))
 
-    def judge(self, page_box: Box) -> Drawn:
-        """Decide which text is hidden, now that everything drawn is known."""
+    def judge(self, page: object, page_box: Box) -> Drawn:
+        """Decide which text is hidden, now that everything drawn is known. What seems to have the colour
+        behind it is looked at as it is drawn: rounded and clipped areas, patterns, forms may lie there."""
         drawn = self.drawn
         area = (page_box.right - page_box.left) * (page_box.top - page_box.bottom)
         covered = sum((p.right - p.left) * (p.top - p.bottom) for p in drawn.pictures)
@@ -190,11 +193,15 @@ class Scanner:
         if not drawn.is_scan:
             drawn.hidden |= {address(item): "drawn invisibly" for item in self.invisible}
         backgrounds = {WHITE, *(colour for _, colour in drawn.fills)}
+        suspects = []
         for item, colour in self.coloured:
             if any(alike(colour, other) for other in backgrounds):
-                behind = drawn.behind(self.box(item))
+                box = self.box(item)
+                behind = drawn.behind(box)
                 if behind is not None and alike(colour, behind):
-                    drawn.hidden[address(item)] = "of the colour behind it"
+                    suspects.append((item, box))
+        if suspects:
+            drawn.hidden |= {address(item): "of the colour behind it" for item in unseen(page, suspects)}
         return drawn
 
 
@@ -203,7 +210,7 @@ def drawn_on(page: object, n_objects: int, page_box: Box) -> Drawn:
     scanner = Scanner()
     get = c.FPDFPage_GetObject
     scanner.scan(get(page, i) for i in range(min(n_objects, MAX_OBJECTS)))
-    return scanner.judge(page_box)
+    return scanner.judge(page, page_box)
 
 
 def segments(item: object, n_segments: int) -> Iterator[Box]:

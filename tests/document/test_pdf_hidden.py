@@ -136,6 +136,64 @@ def test_what_hides_a_piece_of_a_word_hides_no_more(open_bytes: Open) -> None:
     )
 
 
+AREAS = {
+    "a rounded area": "0 0 .6 rg 60 640 m 460 640 l 470 640 470 640 470 650 c 470 670 l 60 670 l h f",
+    "a form": "q 1 0 0 1 60 640 cm /Form Do Q",
+    "a shading": "q 60 640 400 30 re W n /Shade sh Q",
+    "a pattern": "/Pattern cs /Fill scn 60 640 400 30 re f",
+    "a half transparent area": "q /Half gs 0 g 60 640 400 30 re f Q",
+    "a thick line": "q 30 w 0 0 .6 RG 60 655 m 460 655 l S Q",
+    "one path of two areas": "0 0 .6 rg 60 640 200 30 re 259 640 200 30 re f",
+}
+
+
+def on_area(area: str, text: str) -> bytes:
+    """A page with text on an area that is no plain rectangle."""
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(drawn(f"{area} BT /F1 12 Tf {text} ET"))) as made:
+        blend = pikepdf.Dictionary(FunctionType=2, Domain=[0, 1], C0=[0, 0, 0.6], C1=[0, 0.3, 0.5], N=1)
+        shading = pikepdf.Dictionary(
+            ShadingType=2,
+            ColorSpace=pikepdf.Name.DeviceRGB,
+            Coords=[60, 640, 460, 640],
+            Function=blend,
+            Extend=[True, True],
+        )
+        form = made.make_stream(b"0 0 .6 rg 0 0 400 30 re f")
+        form.Type, form.Subtype, form.BBox = pikepdf.Name.XObject, pikepdf.Name.Form, [0, 0, 400, 30]
+        resources = made.pages[0].Resources
+        resources.Shading = pikepdf.Dictionary(Shade=shading)
+        resources.Pattern = pikepdf.Dictionary(Fill=pikepdf.Dictionary(PatternType=2, Shading=shading))
+        resources.XObject = pikepdf.Dictionary(Form=form)
+        resources.ExtGState = pikepdf.Dictionary(Half=pikepdf.Dictionary(ca=0.4))
+        made.save(out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_white_text_is_seen_on_an_area_of_any_shape_and_hidden_beside_it(open_bytes: Open, area: str) -> None:
+    content = f"1 g 72 650 Td ({SEEN}) Tj .98 g 0 -120 Td ({HIDDEN}) Tj"
+    document = open_bytes(on_area(AREAS[area], content), "a.pdf")
+    assert text_of(document).strip() == SEEN
+    (warning,) = document.warnings
+    assert f"hidden text (of the colour behind it) was left out, {len(HIDDEN)} characters" in warning
+
+
+def test_coloured_text_beside_a_turned_area_of_its_colour_is_seen(open_bytes: Open) -> None:
+    """The bounds of a turned area hold places that it does not cover."""
+    turned = "q .7 .7 -.7 .7 300 500 cm 0 0 .6 rg 0 0 200 200 re f Q"
+    content = f"{turned} BT /F1 12 Tf 0 0 .6 rg 164 510 Td ({SEEN[:12]}) Tj ET"
+    document = open_bytes(drawn(content), "a.pdf")
+    assert text_of(document).strip() == SEEN[:12].strip()
+
+
+@pytest.mark.parametrize("how", ["2 Tr 0 G 1 g", "/Pattern cs /Fill scn"])
+def test_white_letters_with_an_outline_or_a_pattern_are_seen(open_bytes: Open, how: str) -> None:
+    document = open_bytes(on_area("", f"{how} 72 650 Td ({SEEN}) Tj"), "a.pdf")
+    assert text_of(document).strip() == SEEN
+    assert document.warnings == ()
+
+
 def test_invisible_text_over_a_scan_is_kept_and_told_of(tmp_path: Path) -> None:
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=A4, invariant=1)
