@@ -24,7 +24,6 @@ MAX_SEGMENTS = 500
 """Of one path: a longer one is a drawing."""
 THIN = 2.6
 """A filled area no thicker than this, in points, is a line."""
-INVISIBLE_MODES = frozenset({c.FPDF_TEXTRENDERMODE_INVISIBLE, c.FPDF_TEXTRENDERMODE_CLIP})
 SAME_COLOUR = 12
 """Most difference of a channel (0-255) at which text cannot be told from what is behind it."""
 SEEN_ALPHA = 13
@@ -50,6 +49,37 @@ class Box(NamedTuple):
     def holds(self, x: float, y: float) -> bool:
         """Whether the point lies inside."""
         return self.left <= x <= self.right and self.bottom <= y <= self.top
+
+
+class Matrix(NamedTuple):
+    """Where points are taken to: x to ax + cy + e, y to bx + dy + f."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    e: float
+    f: float
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """A point, moved."""
+        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
+
+    def box(self, box: Box) -> Box:
+        """The bounds of a box, moved."""
+        points = [self.point(x, y) for x in (box.left, box.right) for y in (box.bottom, box.top)]
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        return Box(min(xs), min(ys), max(xs), max(ys))
+
+    def then(self, after: Matrix) -> Matrix:
+        """This, then the other."""
+        e, f = after.point(self.e, self.f)
+        a, b = self.a * after.a + self.b * after.c, self.a * after.b + self.b * after.d
+        c, d = self.c * after.a + self.d * after.c, self.c * after.b + self.d * after.d
+        return Matrix(a, b, c, d, e, f)
+
+
+UNMOVED = Matrix(1, 0, 0, 1, 0, 0)
 
 
 class Rule(NamedTuple):
@@ -84,7 +114,7 @@ class Drawn:
 
 
 class Scanner:
-    """One walk over a page's objects, those inside forms too; places of the latter are the form's own."""
+    """One walk over a page's objects, those inside forms too. Of what forms draw only pictures are kept."""
 
     def __init__(self) -> None:
         self.drawn = Drawn()
@@ -95,8 +125,8 @@ class Scanner:
         self.edges = tuple(ctypes.c_float() for _ in range(4))
         self.matrix = c.FS_MATRIX()
 
-    def scan(self, objects: Iterator[object], depth: int = 0) -> None:
-        """Look at every object."""
+    def scan(self, objects: Iterator[object], depth: int = 0, place: Matrix = UNMOVED) -> None:
+        """Look at every object; `place` takes their points to the page."""
         mode_of = c.FPDFTextObj_GetTextRenderMode
         fill_of = c.FPDFPageObj_GetFillColor
         size_of, size = c.FPDFTextObj_GetFontSize, ctypes.c_float()
@@ -107,7 +137,7 @@ class Scanner:
                 return
             mode = mode_of(item)
             if mode < 0:
-                self.other(item, depth)
+                self.other(item, depth, place)
                 continue
             self.drawn.n_text += 1
             if (
@@ -117,7 +147,7 @@ class Scanner:
                 and self.is_tiny(item, size.value)
             ):
                 self.drawn.hidden[address(item)] = "too small to read"
-            if mode in INVISIBLE_MODES:
+            if mode == c.FPDF_TEXTRENDERMODE_INVISIBLE:
                 self.invisible.append(item)
             elif mode == c.FPDF_TEXTRENDERMODE_FILL and fill_of(item, red, green, blue, alpha):
                 if alpha.value < SEEN_ALPHA:
@@ -125,25 +155,31 @@ class Scanner:
                 elif depth == 0 and (red.value or green.value or blue.value):
                     self.coloured.append((item, (red.value, green.value, blue.value)))
 
-    def other(self, item: object, depth: int) -> None:
+    def other(self, item: object, depth: int, place: Matrix) -> None:
         """A path, a picture or a form."""
         kind = c.FPDFPageObj_GetType(item)
         if kind == c.FPDF_PAGEOBJ_FORM and depth < MAX_FORM_DEPTH:
             n_inside = min(c.FPDFFormObj_CountObjects(item), self.n_left)
-            self.scan((c.FPDFFormObj_GetObject(item, i) for i in range(n_inside)), depth + 1)
+            inner = self.matrix_of(item).then(place)
+            self.scan((c.FPDFFormObj_GetObject(item, i) for i in range(n_inside)), depth + 1, inner)
         elif depth == 0 and kind == c.FPDF_PAGEOBJ_PATH:
             self.path(item)
-        elif depth == 0 and kind == c.FPDF_PAGEOBJ_IMAGE:
-            self.drawn.pictures.append(self.box(item))
+        elif kind == c.FPDF_PAGEOBJ_IMAGE:
+            self.drawn.pictures.append(place.box(self.box(item)))
 
     def is_tiny(self, item: object, size: float) -> bool:
         """Whether a text is drawn too small to be read: its font as it is scaled, not its signs alone, of
         which a dash or a point is low in any font."""
-        if not c.FPDFPageObj_GetMatrix(item, self.matrix):
-            return False
-        box = self.box(item)
-        on_page = size * math.hypot(self.matrix.c, self.matrix.d)
+        box, matrix = self.box(item), self.matrix_of(item)
+        on_page = size * math.hypot(matrix.c, matrix.d)
         return 0 < on_page < TINY and 0 < box.top - box.bottom < TINY
+
+    def matrix_of(self, item: object) -> Matrix:
+        """Where an object's own points are placed."""
+        found = self.matrix
+        if not c.FPDFPageObj_GetMatrix(item, found):
+            return UNMOVED
+        return Matrix(found.a, found.b, found.c, found.d, found.e, found.f)
 
     def box(self, item: object) -> Box:
         """The bounds of an object."""

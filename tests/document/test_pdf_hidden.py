@@ -211,6 +211,57 @@ def test_invisible_text_over_a_scan_is_kept_and_told_of(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("n_forms", [1, 3])
+def test_a_scan_and_its_text_may_lie_inside_forms(tmp_path: Path, n_forms: int) -> None:
+    """The picture takes the page only where each form is placed as it is drawn: half its size, then twice."""
+    with pikepdf.open(io.BytesIO(drawn(""))) as made:
+        picture = made.make_stream(b"\x80")
+        picture.Type, picture.Subtype = pikepdf.Name.XObject, pikepdf.Name.Image
+        picture.Width, picture.Height, picture.BitsPerComponent = 1, 1, 8
+        picture.ColorSpace = pikepdf.Name.DeviceGray
+        fonts = made.pages[0].Resources.Font
+        layer = f"BT /F1 6 Tf 3 Tr 36 350 Td ({SEEN}) Tj ET"
+        inside, content = picture, f"q 298 0 0 421 0 0 cm /Inside Do Q {layer}"
+        for _ in range(n_forms):
+            form = made.make_stream(content.encode())
+            form.Type, form.Subtype, form.BBox = pikepdf.Name.XObject, pikepdf.Name.Form, [0, 0, 600, 850]
+            form.Resources = pikepdf.Dictionary(Font=fonts, XObject=pikepdf.Dictionary(Inside=inside))
+            inside, content = form, "q 1 0 0 1 0 0 cm /Inside Do Q"
+        made.pages[0].Resources.XObject = pikepdf.Dictionary(Inside=inside)
+        made.pages[0].Contents = made.make_stream(b"q 2 0 0 2 0 0 cm /Inside Do Q")
+        made.save(tmp_path / "scan.pdf")
+    _, found, end = extract_pdf(tmp_path / "scan.pdf")
+    assert isinstance(found, PdfPage)
+    assert (found.text, found.hidden, found.is_recognised) == (SEEN, (), True)
+    assert len(end.warnings) == 1
+
+
+def test_invisible_text_of_a_form_without_a_scan_is_hidden(open_bytes: Open) -> None:
+    """A picture that the form draws small makes no scan."""
+    with pikepdf.open(io.BytesIO(drawn(""))) as made:
+        form = made.make_stream(
+            b"q 600 0 0 850 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID \x80 EI Q BT /F1 60 Tf 3 Tr ("
+            + f"{HIDDEN}) Tj ET".encode()
+        )
+        form.Type, form.Subtype, form.BBox = pikepdf.Name.XObject, pikepdf.Name.Form, [0, 0, 600, 850]
+        form.Resources = pikepdf.Dictionary(Font=made.pages[0].Resources.Font)
+        made.pages[0].Resources.XObject = pikepdf.Dictionary(Form=form)
+        content = f"q .2 0 0 .2 50 50 cm /Form Do Q BT /F1 12 Tf 72 700 Td ({SEEN}) Tj ET"
+        made.pages[0].Contents = made.make_stream(content.encode())
+        out = io.BytesIO()
+        made.save(out)
+    document = open_bytes(out.getvalue(), "a.pdf")
+    assert text_of(document).strip() == SEEN
+    assert "hidden text (drawn invisibly) was left out" in document.warnings[0]
+
+
+def test_text_that_clips_a_shading_is_seen(open_bytes: Open) -> None:
+    content = f"7 Tr 72 650 Td ({SEEN}) Tj"
+    document = open_bytes(on_area("", f"{content} ET /Shade sh BT"), "a.pdf")
+    assert text_of(document).strip() == SEEN
+    assert document.warnings == ()
+
+
 def test_a_page_of_hidden_text_only_has_no_text(tmp_path: Path) -> None:
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=A4, invariant=1)
