@@ -82,6 +82,7 @@ class PdfPage:
 
     `text` has a blank line between paragraphs and no trailing white space, tables as Markdown, no running
     headers and page numbers; "" for a page without text. hidden: why, and what, nobody sees: not in `text`.
+    running: the headers and footers that went, since an earlier page or a bookmark says the same.
     is_recognised: the text is an invisible layer over a picture. is_incomplete: more text is drawn
     than was read.
     """
@@ -93,6 +94,7 @@ class PdfPage:
     engine: str = ""
     headings: tuple[PdfHeading, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
+    running: tuple[str, ...] = ()
     is_recognised: bool = False
     is_incomplete: bool = False
 
@@ -162,7 +164,8 @@ class PageStream:
                 headings = (PdfHeading(*heading) for heading in fields.pop("headings"))
                 provisional = fields.pop("provisional", False)
                 hidden = ((reason, text) for reason, text in fields.pop("hidden"))
-                page = PdfPage(**fields, headings=tuple(headings), hidden=tuple(hidden))
+                running = tuple(fields.pop("running"))
+                page = PdfPage(**fields, headings=tuple(headings), hidden=tuple(hidden), running=running)
                 self.has_read = True
                 if not provisional:
                     break

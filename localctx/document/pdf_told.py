@@ -27,6 +27,7 @@ class Told:
         self.garbled: list[int] = []
         self.incomplete: list[int] = []
         self.recognised: list[int] = []
+        self.running: list[tuple[int, str]] = []
         self.hidden: dict[str, list[tuple[int, str]]] = {}
 
     def note(self, page: PdfPage) -> None:
@@ -37,6 +38,7 @@ class Told:
             self.incomplete.append(page.number)
         if page.is_recognised:
             self.recognised.append(page.number)
+        self.running += [(page.number, text) for text in page.running]
         for reason, text in page.hidden:
             self.hidden.setdefault(reason, []).append((page.number, text))
 
@@ -51,6 +53,13 @@ class Told:
             yield (
                 f"{page_list(self.incomplete)}: more text is drawn than could be read; no second engine was "
                 "asked, as it would not tell hidden text apart"
+            )
+        if self.running:
+            n_rows = len(self.running)
+            pages = page_list(sorted({number for number, _ in self.running}))
+            yield (
+                f"{pages}: {n_rows:,} row{'s' * (n_rows > 1)} of headers and footers that were said before "
+                f"{'were' if n_rows > 1 else 'was'} left out, “{shortened(self.running[0][1])}”"
             )
         for reason, places in self.hidden.items():
             pages = page_list(sorted({number for number, _ in places}))
