@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, overload
 
+from localctx.api_chat import Chat
+from localctx.api_events import Closing, closing_events, last_answer, texts_of
 from localctx.errors import LocalctxError, UsageError
 from localctx.from_settings import choose_model, open_document_for, open_model_for, settings_for
 from localctx.settings import Settings
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from localctx.engine.reranker import RerankerFile
     from localctx.session.answer import Answer
     from localctx.session.compared import Compared
-    from localctx.session.conversation import Conversation, Turn
-    from localctx.session.events import Event
     from localctx.session.extract import Told
     from localctx.session.extraction import Extraction, FoundRecord
     from localctx.session.indexed import Indexed
@@ -41,23 +40,8 @@ __all__ = [
     "open",
 ]
 
-Kind = TypeVar("Kind")
 
-
-class _Closed:
-    def close(self) -> None:
-        """Free what it holds."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class OpenDocument(_Closed):
+class OpenDocument(Closing):
     """Documents, asked together, with a model beside them. Close it, or use `with`."""
 
     def __init__(
@@ -83,7 +67,7 @@ class OpenDocument(_Closed):
         """The documents' points with their places. Raises what localctx.errors names."""
         from localctx.session.summarize import summarize
 
-        return _last(summarize(self.documents, self.model, self.settings, length=length, focus=focus))
+        return last_answer(summarize(self.documents, self.model, self.settings, length=length, focus=focus))
 
     @overload
     def ask(self, question: str, *, stream: Literal[False] = False) -> Answer: ...
@@ -104,8 +88,8 @@ class OpenDocument(_Closed):
             reranker=reranker,
         )
         if not stream:
-            return _last(events)
-        texts = _texts(events)
+            return last_answer(events)
+        texts = texts_of(events)
         self._streams.add(texts)
         return texts
 
@@ -238,40 +222,7 @@ class OpenDocument(_Closed):
             document.close()
 
 
-class Chat(_Closed):
-    """Questions that may lean on earlier ones. Close it, or use `with`."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        """What was said so far."""
-        return tuple(self._conversation.turns)
-
-    @overload
-    def say(self, question: str, *, stream: Literal[False] = False) -> Answer: ...
-    @overload
-    def say(self, question: str, *, stream: Literal[True]) -> Iterator[str]: ...
-    def say(self, question: str, *, stream: bool = False) -> Answer | Iterator[str]:
-        """Answer a question after those before it; with `stream`, the pieces of the answer as they come."""
-        events = self._conversation.say(question)
-        return _texts(events) if stream else _last(events)
-
-    def undo(self) -> Turn | None:
-        """Take the last question and its answer back; None where there is none."""
-        return self._conversation.undo()
-
-    def clear(self) -> None:
-        """Begin anew."""
-        self._conversation.clear()
-
-    def close(self) -> None:
-        """Let go of what the conversation kept in memory."""
-        self._conversation.close()
-
-
-class LoadedModel(_Closed):
+class LoadedModel(Closing):
     """A model for one document after another: weights stay in memory. Close it, or use `with`."""
 
     def __init__(self, model: Model, settings: Settings) -> None:
@@ -340,33 +291,3 @@ def _documents(paths: Sequence[str | Path], settings: Settings) -> list[Document
         documents = [opened.enter_context(open_document_for(str(path), settings)) for path in paths]
         opened.pop_all()
     return documents
-
-
-@contextmanager
-def closing_events(events: Iterator[Kind]) -> Iterator[Iterator[Kind]]:
-    """The events of a verb, ended on the way out, so that its context is gone before its model."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, Generator):
-            events.close()
-
-
-def _last(events: Iterator[Event]) -> Answer:
-    """Run to the end and return the answer."""
-    from localctx.session.events import Finished
-
-    with closing_events(events):
-        return next(event.answer for event in events if isinstance(event, Finished))
-
-
-def _texts(events: Iterator[Event]) -> Generator[str, None, None]:
-    """The pieces of the answer."""
-    from localctx.session.events import Replaced, Text
-
-    with closing_events(events):
-        for event in events:
-            if isinstance(event, Text):
-                yield event.text
-            elif isinstance(event, Replaced):
-                yield f"\n{event.text}"

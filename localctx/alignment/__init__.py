@@ -1,6 +1,7 @@
 """Two texts in clauses → which clauses belong together, what differs in them. Knows no models, no files.
 
 words.py      passages as words, and words as characters, so that a fast string library compares them
+contents.py   which lines are a table of contents: their page numbers are no text
 outline.py    a document's clauses cut into passages (a heading, a sentence, a list item)
 pairing.py    similar passages found through shared pairs of words, then paired one to one
 clauses.py    clauses paired across renumbering and moves

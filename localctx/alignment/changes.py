@@ -7,7 +7,7 @@ follow the new numbers of their clauses are no difference.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +51,10 @@ class _Words:
     texts: tuple[str, ...]
     starts: tuple[int, ...]
     ends: tuple[int, ...]
-    entities: tuple[tuple[Entity, Spot], ...]
+    entities: Sequence[tuple[Entity, Spot]]
+    """In order; none overlap."""
+    counts: Counter[str]
+    """How often each entity is named, by its key."""
 
     def span(self, spot: Spot) -> Spot:
         """The words' place in the document; an empty one where the next word begins."""
@@ -64,12 +67,12 @@ class _Words:
     def touched(self, spot: Spot) -> list[tuple[Entity, Spot]]:
         """The entities that have a word in the spot; of an empty one, those that it stands in or beside."""
         first, last = spot if spot[0] < spot[1] else (spot[0] - 1, spot[1] + 1)
-        return [(e, own) for e, own in self.entities if own[0] < last and first < own[1]]
+        begin = bisect_right(self.entities, first, key=lambda one: one[1][1])
+        return list(self.entities[begin : bisect_left(self.entities, last, key=lambda one: one[1][0])])
 
     def lacking(self, found: list[tuple[Entity, Spot]], other: _Words) -> list[tuple[Entity, Spot]]:
         """Those of the entities found here that the other side has less often."""
-        more = Counter(e.key for e, _ in self.entities) - Counter(e.key for e, _ in other.entities)
-        return [(entity, own) for entity, own in found if more[entity.key]]
+        return [one for one in found if self.counts[one[0].key] > other.counts[one[0].key]]
 
     def quote(self, spot: Spot) -> str:
         start, end = self.span(spot)
@@ -122,18 +125,23 @@ class Differ:
 
     def _joined(self, changes: Sequence[Change]) -> list[Change]:
         """The changes, those of one kind as one where only marks are between them: "thirty (30)"."""
-        joined: list[Change] = []
+        runs: list[list[Change]] = []
         for change in changes:
-            last = joined[-1] if joined else change
+            last = runs[-1][-1] if runs else change
             gaps = self.text_a[last.a[1] : change.a[0]], self.text_b[last.b[1] : change.b[0]]
-            if joined and last.kind == change.kind and not any(c.isalnum() for gap in gaps for c in gap):
-                a = last.a[0], _closed(self.text_a, last.a[0], change.a[1])
-                b = last.b[0], _closed(self.text_b, last.b[0], change.b[1])
-                texts = " ".join(self.text_a[slice(*a)].split()), " ".join(self.text_b[slice(*b)].split())
-                joined[-1] = Change(change.kind, a, b, texts)
+            if runs and last.kind == change.kind and not any(c.isalnum() for gap in gaps for c in gap):
+                runs[-1].append(change)
             else:
-                joined.append(change)
-        return joined
+                runs.append([change])
+        return [self._as_one(run) if len(run) > 1 else run[0] for run in runs]
+
+    def _as_one(self, run: Sequence[Change]) -> Change:
+        """Changes in a row as one, from the first word to the last."""
+        first, last = run[0], run[-1]
+        a = first.a[0], _closed(self.text_a, first.a[0], last.a[1])
+        b = first.b[0], _closed(self.text_b, first.b[0], last.b[1])
+        texts = " ".join(self.text_a[slice(*a)].split()), " ".join(self.text_b[slice(*b)].split())
+        return Change(first.kind, a, b, texts)
 
     def _words(self, text: str, passages: Sequence[Passage]) -> _Words:
         starts = tuple(at for p in passages for at in p.words.starts)
@@ -146,7 +154,8 @@ class Differ:
                 if own[0] < own[1]:
                     found.append((entity, own))
         texts = tuple(word for p in passages for word in p.words.texts)
-        return _Words(text, "".join(p.code for p in passages), texts, starts, ends, tuple(found))
+        counts = Counter(entity.key for entity, _ in found)
+        return _Words(text, "".join(p.code for p in passages), texts, starts, ends, tuple(found), counts)
 
     def _followed(self, one: _Words, other: _Words, hunk: _Hunk) -> _Hunk | None:
         """None for a hunk that only gives references their clauses' new numbers."""
@@ -276,4 +285,5 @@ def _is_beside(one: _Words, other: _Words, hunk: _Hunk, numbers: Sequence[Change
     if _size(hunk) > SHORT_WORDS or hunk.a[0] == hunk.a[1] or hunk.b[0] == hunk.b[1]:
         return False
     near = one.span((max(0, hunk.a[0] - BESIDE_WORDS), min(len(one.texts), hunk.a[1] + BESIDE_WORDS)))
-    return any(change.a[0] < near[1] and near[0] < change.a[1] for change in numbers)
+    at = bisect_right(numbers, near[0], key=lambda change: change.a[1])
+    return at < len(numbers) and numbers[at].a[0] < near[1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from localctx.alignment.outline import Outline
 from localctx.alignment.pairing import Spelled, in_order, pair_similar
-from localctx.alignment.words import is_too_long, shared_content, similarity
+from localctx.alignment.words import is_too_long, letter, n_letters, shared_content, similarity
 
 __all__ = ["SAME_CONTENT", "equal_in_order", "pair_clauses"]
 
@@ -68,10 +68,10 @@ def equal_in_order(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
     letters: dict[str, str] = {}
 
     def spell(items: Iterable[str]) -> str:
-        return "".join(letters.setdefault(item, _letter(len(letters))) for item in items)
+        return "".join(letters.setdefault(item, letter(len(letters))) for item in items)
 
     found: list[tuple[int, int]] = []
-    if is_too_long(a, b):
+    if is_too_long(a, b) or len(a) + len(b) > n_letters():
         found = _unique_in_order(a, b)
     else:
         for code in Indel.opcodes(spell(a), spell(b)):
@@ -98,11 +98,6 @@ def _unique_in_order(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]
     pairs = [(k, once_b[item]) for item, k in once_a.items() if item in once_b]
     kept = in_order([(place, 1.0) for _, place in pairs])
     return [pair for pair, stays in zip(pairs, kept, strict=True) if stays]
-
-
-def _letter(number: int) -> str:
-    code = 0x100 + number
-    return chr(min(code if code < 0xD800 else code + 0x800, 0x10FFFF))
 
 
 def _spelled(outline: Outline) -> list[Spelled]:

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 import regex
 
+from localctx.alignment.words import SIGN
 from localctx.document.clause_heads import han_number, han_value, plain_number
 from localctx.index.terms import fold
 from localctx.selection.numbers import numbers
@@ -64,6 +65,7 @@ _UNIT = regex.compile(
 )
 _HAN_UNIT = regex.compile(r"\s*(?P<unit>个?(?:工作日|自然日|小时|月|天|日|周|年)|[万亿]?元|%|倍|次|份|名)")
 _CURRENCY = regex.compile(r"(?:[€$£¥]|EUR|USD|GBP|CHF|RMB|人民币)\s*$", regex.IGNORECASE)
+_SIGN = regex.compile(SIGN)
 _COMPANY = regex.compile(
     r"(?<!\p{L})(?:\p{Lu}[\p{L}\p{M}&.'’-]{0,40}\s{1,3}(?:(?:and|und|&|of|für)\s{1,3})?){1,5}?"
     r"(?:Ltd|Limited|GmbH(?:\s*&\s*Co\.?\s*KG)?|AG|Inc|Incorporated|LLC|LLP|PLC|plc|KG|KGaA|SE|Corp"
@@ -168,14 +170,23 @@ def _numbers(text: str) -> Iterator[Entity]:
         is_small = number.key in SMALL_WORDS or len(written) == 1
         if is_word and is_small and not is_known:
             continue
-        before = _CURRENCY.search(text, max(0, number.start - 8), number.start)
-        start = before.start() if before else number.start
+        start, is_negative = _signed(text, number.start)
+        before = _CURRENCY.search(text, max(0, start - 8), start)
+        if before:
+            start, is_outside = _signed(text, before.start())
+            is_negative |= is_outside
         is_closed = behind is not None and any(
             mark in text[number.end : behind.start("unit")] for mark in ")）"
         )
         end = behind.end() if behind and is_known and not is_closed else number.end
-        key = f"{number.key} {unit if is_known else ''} {before[0].strip() if before else ''}"
+        value = f"-{number.key}" if is_negative else number.key
+        key = f"{value} {unit if is_known else ''} {before[0].strip() if before else ''}"
         yield Entity("number", key, start, end)
+
+
+def _signed(text: str, start: int) -> tuple[int, bool]:
+    """Where the number or amount begins with its minus sign, and whether it has one."""
+    return (start - 1, True) if start and _SIGN.match(text, start - 1) else (start, False)
 
 
 def _parties(text: str, roles: frozenset[str]) -> Iterator[Entity]:

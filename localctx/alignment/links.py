@@ -24,6 +24,8 @@ ALONE_CONTENT = 0.2
 """Share of content words in common that is enough between a sentence and the only other one in its place."""
 MOST_IN_PLACE = 400
 """Pairs of passages between two links, up to which they still stand in the same place."""
+MOST_JOINED = 8
+"""Passages that are one link where sentences were split, joined or cut elsewhere."""
 REST_GAIN = 0.08
 """What the rest of a cut sentence adds to the similarity of the two at least."""
 ELSEWHERE_WORDS = 4
@@ -130,10 +132,17 @@ class _Inside:
         return Link(tuple(self.a[k].index for k in ours), tuple(self.b[k].index for k in theirs), None)
 
     def _in_gap(self, ours: list[int], theirs: list[int]) -> list[Link]:
-        """Links of what is left between linked neighbours: split or joined sentences, reworded ones."""
+        """Links of what is left between linked neighbours: as many on either side one by one where all are
+        similar, split or joined sentences, reworded ones.
+        """
+        if len(ours) == len(theirs) and all(
+            similarity(self.a[one].masked, self.b[other].masked) >= self.least
+            for one, other in zip(ours, theirs, strict=True)
+        ):
+            return [self._link([one], [other]) for one, other in zip(ours, theirs, strict=True)]
         joined = ["".join(p[k].masked for k in left) for p, left in ((self.a, ours), (self.b, theirs))]
         is_run = all(left[-1] - left[0] + 1 == len(left) for left in (ours, theirs))
-        if is_run and len(ours) + len(theirs) > 2 and similarity(*joined) >= self.least:
+        if is_run and 2 < len(ours) + len(theirs) <= MOST_JOINED and similarity(*joined) >= self.least:
             return [self._link(ours, theirs)]
         spelled = _spelled(self.a, ours), _spelled(self.b, theirs)
         matches = pair_similar(*spelled, self.least * SAME_PLACE)

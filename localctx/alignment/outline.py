@@ -5,14 +5,15 @@ Line breaks inside a paragraph are no boundaries, so that a PDF and a DOCX of on
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
 import sentencex
 
-from localctx.alignment.words import Alphabet, Words, words_of
-from localctx.document.clause_heads import is_contents
+from localctx.alignment.contents import contents_of
+from localctx.alignment.words import LEADERS, Alphabet, Words, words_of
 from localctx.document.clauses import Clause
 
 __all__ = ["Outline", "Passage", "outline_of"]
@@ -35,6 +36,8 @@ _PARAGRAPH = regex.compile(
     r"|(?:\.{3}|…)\s{0,9}\p{Nd}{1,4}(?P<gap>[ \t\r]{0,9}\n)"
 )
 """Within a paragraph an item begins behind a mark: "thirty" may end a line, "(30)" begin the next."""
+
+_LEADERS = regex.compile(LEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,13 @@ def outline_of(text: str, clauses: Sequence[Clause], alphabet: Alphabet, languag
     """The outline of a whole text; documents that are compared share `alphabet`."""
     passages: list[Passage] = []
     first: list[int] = []
+    contents = contents_of(text, clauses)
     for clause in clauses:
         first.append(len(passages))
         spans = [(clause.title_start, clause.body_start, True)] if clause.title else []
         body = clause.body_start if clause.title else clause.title_start
-        spans += [(start, end, False) for start, end in _sentences(text, body, clause.end, language)]
+        for part in _between(contents, body, clause.end):
+            spans += [(start, end, False) for start, end in _sentences(text, *part, language)]
         for start, end, is_title in spans:
             words = words_of(text[start:end], start)
             if words.texts:
@@ -95,6 +100,18 @@ def outline_of(text: str, clauses: Sequence[Clause], alphabet: Alphabet, languag
                 code, masked = alphabet.spell(words.texts), alphabet.masked(words.texts)
                 passages.append(Passage(len(passages), clause.index, *span, words, code, masked, is_title))
     return Outline(text, language, tuple(clauses), tuple(passages), (*first, len(passages)))
+
+
+def _between(skipped: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of [start, end) outside the spans that are skipped, which are in order."""
+    for first, last in skipped[bisect_left(skipped, start, key=lambda span: span[1]) :]:
+        if first >= end:
+            break
+        if start < first:
+            yield start, first
+        start = max(start, last)
+    if start < end:
+        yield start, end
 
 
 def _closed(text: str, at: int, end: int) -> int:
@@ -118,7 +135,8 @@ def _of_paragraph(text: str, start: int, end: int, language: str) -> Iterator[tu
     if item := _ITEM_HEAD.match(text, start, end):
         start = item.end()
     paragraph = text[start:end].replace("\n", " ").replace("\r", " ")
-    if not paragraph.strip() or is_contents(paragraph):
+    paragraph = _LEADERS.sub(lambda match: " " * len(match[0]), paragraph)  # they end no sentence
+    if not paragraph.strip():
         return
     held: int | None = None
     for cut in sentencex.get_sentence_boundaries(language, paragraph):

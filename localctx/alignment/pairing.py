@@ -7,6 +7,7 @@ product of their numbers; the string library then says how similar they are.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -82,26 +83,54 @@ def alike(left: Sequence[Spelled], right: Sequence[Spelled], least: float) -> li
 
 
 def _candidates(left: Sequence[Spelled], right: Sequence[Spelled]) -> Iterable[tuple[int, int]]:
-    """For each text of the left those of the right that share most of its pairs of words."""
+    """For each text of the left those of the right that share most of its pairs of words. Where many are
+    worded alike but for numbers, these count too; else the nearest ones are candidates.
+    """
     if len(left) * len(right) <= N_CANDIDATES:
         return [(a, b) for a in range(len(left)) for b in range(len(right))]
-    holders: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for b, text in enumerate(right):
-        for pair in _pairs(text.masked):
-            holders[pair].append(b)
+    masked = _Holders(right, [text.masked for text in right])
+    plain: _Holders | None = None
     found: list[tuple[int, int]] = []
     for a, text in enumerate(left):
+        best, is_frequent = masked.best(text.masked, text.place)
+        if is_frequent and not best:
+            plain = plain or _Holders(right, [text.code for text in right])
+            nearest = plain.nearest(text.place)
+            best = [*dict.fromkeys((*plain.best(text.code, text.place)[0], *nearest))]
+        found += [(a, b) for b in best]
+    return found
+
+
+class _Holders:
+    """Which texts have a pair of words."""
+
+    def __init__(self, texts: Sequence[Spelled], spelled: Sequence[str]) -> None:
+        self._texts = texts
+        self._holders: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for number, one in enumerate(spelled):
+            for pair in _pairs(one):
+                self._holders[pair].append(number)
+        self._by_place = sorted(range(len(texts)), key=lambda b: texts[b].place)
+
+    def best(self, spelled: str, place: float) -> tuple[list[int], bool]:
+        """Those that share most pairs with a text, the rarer the better; whether it has a frequent one."""
         shared: dict[int, float] = defaultdict(float)
-        for pair in _pairs(text.masked):
-            held_by = holders.get(pair, ())
+        is_frequent = False
+        for pair in _pairs(spelled):
+            held_by = self._holders.get(pair, ())
+            is_frequent |= len(held_by) > FREQUENT
             if 0 < len(held_by) <= FREQUENT:
-                weight = math.log(1 + len(right) / len(held_by))
+                weight = math.log(1 + len(self._texts) / len(held_by))
                 for b in held_by:
                     shared[b] += weight
         # Equals in words are told apart by where they stand.
-        best = sorted(shared, key=lambda b: (-round(shared[b], 6), abs(right[b].place - text.place), b))
-        found += [(a, b) for b in best[:N_CANDIDATES]]
-    return found
+        ranked = sorted(shared, key=lambda b: (-round(shared[b], 6), abs(self._texts[b].place - place), b))
+        return ranked[:N_CANDIDATES], is_frequent
+
+    def nearest(self, place: float) -> list[int]:
+        """Those that stand nearest to a place."""
+        at = bisect_left(self._by_place, place, key=lambda b: self._texts[b].place)
+        return self._by_place[max(0, at - N_CANDIDATES // 2) : at + N_CANDIDATES // 2]
 
 
 def _pairs(spelled: str) -> set[tuple[str, str]]:

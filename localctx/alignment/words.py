@@ -13,13 +13,43 @@ from dataclasses import dataclass, field
 
 import regex
 
-__all__ = ["Alphabet", "Words", "is_too_long", "shared_content", "similarity", "words_of"]
+from localctx.errors import LimitExceeded
 
+__all__ = [
+    "LEADERS",
+    "SIGN",
+    "Alphabet",
+    "Words",
+    "is_too_long",
+    "letter",
+    "n_letters",
+    "shared_content",
+    "similarity",
+    "words_of",
+]
+
+_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}"
+_DASHES = "-\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
+"""What may be a minus sign; a longer dash is none."""
+SIGN = (
+    r"(?<![\p{N}\p{M}\p{Pd}%‰°)\]}.’”»」』）])"
+    rf"(?<!(?![{_CJK}])\p{{L}})(?<!\p{{Nd}}\s?\p{{Sc}})[{_DASHES}]"
+    r"(?=[.,]?\p{Nd}|(?:\p{Sc}|\p{Lu}{3}(?!\p{L}))[ \u00A0]?[.,]?\p{Nd})"
+)
+"""A dash that is a minus: a number or an amount is glued to it, no word or number stands before."""
+_MARKS = (
+    r"(?<!#)#(?!#)(?:(?<=[\p{L}\p{N}]#)|(?=[\p{L}\p{N}]))"
+    r"|(?<=[\p{L}\p{N}])\*(?=[\p{L}\p{N}])|(?<=\p{Nd}[ \t]?\*?)\*(?=\*?[ \t]?\p{Nd})"
+    r"|(?<![\p{N}~])~(?=[ \t]?\p{Nd})"
+)
+"""What is formatting elsewhere: "C#", "#5", "2*3", "~500"."""
+LEADERS = r"\.{4,}|(?:[.·][ \t\u00A0]){3,}[.·]?|…{2,}|_{3,}"
 _TOKEN = regex.compile(
-    r"\p{Nd}+(?:[.,:/'’]\p{Nd}+)*|[\p{Han}\p{Hiragana}\p{Katakana}]"
-    r"|(?:(?![\p{Han}\p{Hiragana}\p{Katakana}])[\p{L}\p{M}])+(?:['’]\p{L}+)*"
+    rf"(?P<leaders>{LEADERS})|(?P<sign>{SIGN})|\p{{Nd}}+(?:[.,:/'’]\p{{Nd}}+)*|[{_CJK}]"
+    rf"|(?:(?![{_CJK}])[\p{{L}}\p{{M}}])+(?:['’]\p{{L}}+)*|{_MARKS}"
     r"|[^\s\p{L}\p{N}\p{M}\p{Pd}\p{Pi}\p{Pf}\p{Cf}\p{Cc}\"'„‟`´*_#•‣▪●○◦~|«»「」『』《》\uFFFD]|\p{N}"
 )
+MINUS = "-"
 _MONTHS = (
     "january february march april may june july august september october november december jan feb mar "
     "apr jun jul aug sep sept oct nov dec januar februar märz mai juni juli oktober dezember"
@@ -51,13 +81,17 @@ class Words:
 
 
 def words_of(text: str, start: int = 0) -> Words:
-    """The words of a text that begins at `start`."""
-    found = [(match[0], match.start() + start, match.end() + start) for match in _TOKEN.finditer(text)]
+    """The words of a text that begins at `start`; a minus sign before a number is one of its own."""
+    found = [match for match in _TOKEN.finditer(text) if match["leaders"] is None]
     return Words(
-        tuple(unicodedata.normalize("NFKC", word).casefold().replace("’", "'") for word, _, _ in found),
-        tuple(first for _, first, _ in found),
-        tuple(last for _, _, last in found),
+        tuple(MINUS if match["sign"] else _compared(match[0]) for match in found),
+        tuple(match.start() + start for match in found),
+        tuple(match.end() + start for match in found),
     )
+
+
+def _compared(word: str) -> str:
+    return unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
 
 
 @dataclass(slots=True)
@@ -74,7 +108,7 @@ class Alphabet:
         """The same with all numbers, months and number words in a row as one character."""
         spelled: list[str] = []
         for word in words:
-            if word[0].isdigit() or word in _MASKED:
+            if word[0].isdigit() or word in _MASKED or word == MINUS:
                 if not spelled or spelled[-1] != _MASK:
                     spelled.append(_MASK)
             else:
@@ -82,12 +116,25 @@ class Alphabet:
         return "".join(spelled)
 
     def _new(self, word: str) -> str:
-        """The next free character; words beyond the last one share theirs."""
-        code = _FIRST + len(self.known)
-        if code >= _SURROGATES[0]:
-            code += _SURROGATES[1] - _SURROGATES[0]
-        self.known[word] = character = chr(min(code, _LAST))
+        """The next free character. Raises LimitExceeded beyond the last one: two words never share one."""
+        self.known[word] = character = letter(len(self.known))
         return character
+
+
+def letter(number: int) -> str:
+    """The character of that number. Raises LimitExceeded where there are no more."""
+    if number >= n_letters():
+        raise LimitExceeded(
+            f"the two documents have more than {n_letters():,} different words",
+            "compare parts of them: --pages A-B, or split the files",
+        )
+    code = _FIRST + number
+    return chr(code if code < _SURROGATES[0] else code + _SURROGATES[1] - _SURROGATES[0])
+
+
+def n_letters() -> int:
+    """How many different words can have characters of their own."""
+    return _LAST + 1 - _FIRST - (_SURROGATES[1] - _SURROGATES[0])
 
 
 def shared_content(one: str, other: str) -> float:

@@ -117,7 +117,7 @@ class Archive:
         try:
             with self._zip.open(info) as file:
                 while piece := file.read(PIECE_BYTES):
-                    self._count(len(piece))
+                    self.count(len(piece))
                     yield piece
         except _BROKEN as error:
             raise damaged(self.name, error) from None
@@ -134,8 +134,8 @@ class Archive:
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _count(self, n_bytes: int) -> None:
-        """Add inflated bytes; raises LimitExceeded beyond the caps."""
+    def count(self, n_bytes: int) -> None:
+        """Add bytes inflated, or text that repeats some; raises LimitExceeded beyond the caps."""
         self.n_bytes_read += n_bytes
         allowed = min(
             self._limits.zip_bytes,

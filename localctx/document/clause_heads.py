@@ -24,6 +24,8 @@ NARROW = 40
 WRAPPED = "and so on"
 MOST_SKIPPED = 3
 """Numbers that a contract leaves out in a row are no more than two ("intentionally omitted")."""
+MOST_LISTS = 24
+"""Lists that are remembered from the outermost one on, and as many from the last one back."""
 
 _SPACE = r"[ \t\u00A0\u3000]"
 _BEFORE = regex.compile(rf"{_SPACE}*(?:\#{{1,6}}{_SPACE}+)?(?:\*\*|__)?{_SPACE}*")
@@ -79,7 +81,7 @@ class Heads:
         width: of a full line of the text.
         """
         start = _BEFORE.match(line).end()  # type: ignore[union-attr]  # it matches the empty text
-        if is_contents(line) or start >= len(line):
+        if is_listed(line) or start >= len(line):
             return None
         n_needed = len(line) + 1 + len(after.split(maxsplit=1)[0]) if after.strip() else 0
         if width >= NARROW and n_needed > FULL_SHARE * width:
@@ -163,12 +165,16 @@ class Heads:
                 return True
         if parts[0] == 1 or (not self.counts and parts[0] <= MOST_SKIPPED):
             self.counts.append(parts)
+            # The outermost lists go on behind everything that began inside them, the last ones at once.
+            del self.counts[MOST_LISTS:-MOST_LISTS]
             return True
         return False
 
 
-def is_contents(line: str) -> bool:
-    """Whether the line is one of a table of contents: it ends in leaders and a page number."""
+def is_listed(line: str) -> bool:
+    """Whether the line ends as one of a table of contents or a price list does, in leaders or a tab and a
+    number: no clause begins there.
+    """
     return _CONTENTS.search(_tail(line)) is not None
 
 

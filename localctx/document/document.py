@@ -48,7 +48,11 @@ class Document:
         self.size_bytes = description.size_bytes
         self.pages: tuple[Page, ...] = layout.pages
         self.sections: tuple[Section, ...] = layout.sections
-        self.confidences = {page.number: page.quality for page in layout.pages if page.engine == OCR_ENGINE}
+        self.confidences = {
+            page.number: page.quality
+            for page in layout.pages
+            if page.engine == OCR_ENGINE and page.number not in layout.pages_without_text
+        }
         self.pages_without_text = layout.pages_without_text
         self.encoding = layout.encoding
         self.replaced_characters = layout.replaced_characters

@@ -17,6 +17,7 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
     """The frames that were asked for. Raises InputError, LimitExceeded, UsageError (no such page)."""
     first, last = options.pages or (1, 1 << 30)
     confidences: dict[int, float] = {}
+    blank: list[int] = []
     n_pages = 0
     with source.named_path() as path:
         items = isolated(
@@ -32,7 +33,10 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
                         raise UsageError(f"{source.name}: no such page; it has {n_pages}")
                     continue
                 number = item["number"]
-                confidences[number] = item["confidence"]
+                if item["text"].strip():
+                    confidences[number] = item["confidence"]
+                else:
+                    blank.append(number)
                 yield PageMark(number, quality=item["confidence"], engine=OCR_ENGINE)
                 yield Text(f"{item['text']}\n\n" if item["text"] else "")
                 if options.on_progress is not None:
@@ -42,4 +46,4 @@ def convert(source: Source, options: Options) -> Iterator[Event]:
             raise kind(f"{source.name}: its reading by OCR {failure.detail}") from None
         finally:
             items.close()
-    yield from map(Notice, ocr_summary(confidences))
+    yield from map(Notice, ocr_summary(confidences, blank))

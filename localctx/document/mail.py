@@ -6,20 +6,21 @@ read message by message; one message is held in memory, up to a cap.
 
 from __future__ import annotations
 
-import email
-import email.policy
 import re
 from collections.abc import Iterator
 from email.message import Message
+from itertools import chain, pairwise
 
 from localctx.document.events import Event, Facts, Heading, Notice, Options, Text
 from localctx.document.mail_headers import header_lines, title_of
+from localctx.document.mail_parser import parsed
 from localctx.document.mail_parts import Attachment, attachment_events, body_events, parts_of
+from localctx.document.mail_start import begins_header, is_envelope
 from localctx.document.source import Source
+from localctx.errors import LimitExceeded
 
 __all__ = ["convert"]
 
-SEPARATOR = re.compile(rb"From [^\r\n]*\r?\n?")
 QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.M)
 MAX_DEPTH = 8
 """Messages inside messages."""
@@ -46,11 +47,13 @@ def too_large(what: str, options: Options) -> str:
 
 
 def messages(source: Source, options: Options) -> Iterator[tuple[bytes, bool]]:
-    """(message, whether it was cut at the cap) of a mailbox; one begins behind a blank line and `From `."""
+    """(message, whether it was cut at the cap) of a mailbox, whose first line is known to be no text."""
     pieces: list[bytes] = []
-    n_bytes, is_blank, is_cut = 0, True, False
-    for line in lines(source, options):
-        if is_blank and line.startswith(b"From "):
+    n_bytes, is_blank, is_cut = 0, False, False
+    followed = pairwise(chain(lines(source, options), (b"",)))
+    next(followed, None)
+    for line, following in followed:
+        if is_blank and is_separator(line, following):
             if pieces:
                 yield unquoted(pieces), is_cut
             pieces, n_bytes, is_cut = [], 0, False
@@ -62,6 +65,15 @@ def messages(source: Source, options: Options) -> Iterator[tuple[bytes, bool]]:
         is_blank = not line.strip(b"\r\n")
     if pieces:
         yield unquoted(pieces), is_cut
+
+
+def is_separator(line: bytes, following: bytes) -> bool:
+    """Whether a message begins with the following line; a sentence may begin with `From ` too."""
+    return (
+        line.startswith(b"From ")
+        and is_envelope(line.decode("latin-1"))
+        and begins_header(following.decode("latin-1"))
+    )
 
 
 def lines(source: Source, options: Options) -> Iterator[bytes]:
@@ -86,22 +98,20 @@ def unquoted(pieces: list[bytes]) -> bytes:
 def message_events(data: bytes, options: Options, level: int = 1) -> Iterator[Event]:
     """One message given as bytes."""
     try:
-        message = email.message_from_bytes(data, policy=email.policy.compat32)
-        parts = list(parts_of(message))
-    except RecursionError:
-        yield Notice("a message is nested too deeply: read as it is written")
+        message = parsed(data)
+    except LimitExceeded as error:
+        yield Notice(f"{error}: read as it is written")
         yield Text(data.decode("utf-8", "replace") + "\n\n")
         return
-    yield from parsed_events(message, parts, options, level)
+    yield from parsed_events(message, options, level)
 
 
-def parsed_events(
-    message: Message, parts: list[Message | Attachment], options: Options, level: int
-) -> Iterator[Event]:
+def parsed_events(message: Message, options: Options, level: int) -> Iterator[Event]:
     """Headers, body, then what is attached."""
     title = title_of(message)
     yield Heading(level, title)
     yield Text("\n".join((title, *header_lines(message))) + "\n\n")
+    parts = list(parts_of(message))
     attached = [part for part in parts if isinstance(part, Attachment)]
     for part in parts:
         if not isinstance(part, Attachment):
@@ -118,4 +128,4 @@ def parsed_events(
         elif isinstance(inner, bytes):
             yield from message_events(inner, options, level + 1)
         else:
-            yield from parsed_events(inner, list(parts_of(inner)), options, level + 1)
+            yield from parsed_events(inner, options, level + 1)

@@ -11,7 +11,7 @@ from email.message import Message
 
 from localctx.document.encodings import decode_small
 
-__all__ = ["file_name", "header_lines", "header_text", "title_of"]
+__all__ = ["MAX_CHARACTERS", "file_name", "header_lines", "header_text", "title_of"]
 
 SHOWN = ("From", "Reply-To", "To", "Cc", "Bcc", "Date")
 MAX_CHARACTERS = 20_000

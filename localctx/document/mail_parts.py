@@ -6,19 +6,21 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from email.message import Message
+from itertools import chain
 
 from localctx.byte_sizes import format_bytes
 from localctx.document.encodings import canonical_encoding, decode_small
 from localctx.document.events import Event, Facts, Heading, Notice, NotThisFormat, Options, PageMark, Text
 from localctx.document.formats import FORMATS
 from localctx.document.mail_headers import file_name
+from localctx.document.mail_start import MAILS, mail_name
 from localctx.document.sniff import sniff
 from localctx.document.source import GZIP_MAGIC, Source, inflated, spooled
 from localctx.errors import InputError, UsageError
 
 __all__ = ["Attachment", "attachment_events", "body_events", "parts_of"]
 
-MAILS = frozenset({"eml", "mbox"})
+HEAD_BYTES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,13 @@ class Attachment:
     kind: str
     data: bytes
     message: Message | bytes | None = None
+    n_bytes: int = 0
+    """Of a message, which is not held as bytes too."""
 
     @property
     def size(self) -> str:
         """Its size for a person."""
-        return format_bytes(len(self.data))
+        return format_bytes(self.n_bytes or len(self.data))
 
 
 def parts_of(part: Message) -> Iterator[Message | Attachment]:
@@ -43,7 +47,7 @@ def parts_of(part: Message) -> Iterator[Message | Attachment]:
     inner = [one for one in payload if isinstance(one, Message)] if isinstance(payload, list) else []
     if kind == "message/rfc822" and inner:
         for one in inner:
-            yield Attachment(file_name(part) or "message", kind, one.as_bytes(), one)
+            yield Attachment(file_name(part) or "message", kind, b"", one, len(one.as_bytes()))
     elif kind.startswith("message/") and inner:  # a delivery report: groups of header lines
         text = "\n".join(f"{name}: {value}" for one in inner for name, value in one.items())
         name = file_name(part) or kind.rpartition("/")[2]
@@ -63,13 +67,14 @@ def all_parts(parts: list[Message]) -> Iterator[Message | Attachment]:
 
 
 def alternative(parts: list[Message]) -> Iterator[Message | Attachment]:
-    """Of forms of one body the plain one, else the HTML one; what hangs on any of them stays."""
-    found = [*all_parts(parts)]
-    bodies = [one for one in found if isinstance(one, Message)]
-    plain = [one for one in bodies if one.get_content_type() == "text/plain" and content(one).strip()]
-    chosen = plain[:1] or [one for one in bodies if one.get_content_type() == "text/html"][:1] or bodies[:1]
+    """Of forms of one body the plain one, else one with HTML, whole; what hangs on any of them stays."""
+    forms = [list(parts_of(one)) for one in parts]
+    bodies = [[one for one in form if isinstance(one, Message)] for form in forms]
+    filled = [form for form in bodies if any(content(one).strip() for one in form)]
+    plain = [form for form in filled if all(one.get_content_type() == "text/plain" for one in form)]
+    chosen: list[Message] = next(chain(plain, filled, bodies), [])
     yield from chosen
-    yield from (one for one in found if isinstance(one, Attachment))
+    yield from (one for form in forms for one in form if isinstance(one, Attachment))
 
 
 def is_body(part: Message) -> bool:
@@ -89,7 +94,8 @@ def attachment(part: Message) -> Attachment:
     kind = part.get_content_type()
     data = content(part)
     name = file_name(part) or f"unnamed {kind}"
-    is_message = name.lower().endswith((".eml", ".mbox")) and not data.startswith(b"From ")
+    extension = name.lower().rpartition(".")[2]
+    is_message = extension in MAILS and mail_name(data[:HEAD_BYTES].decode("latin-1"), extension) == "eml"
     return Attachment(name, kind, data, data if is_message else None)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ INSTALL = "pip install 'localctx[ocr]'"
 UNSURE = 0.85
 """Mean confidence below which a page is named."""
 MAX_LOST_PAGES = 3
+NOTHING_FOUND = "OCR found no text"
 
 
 def engine_version() -> str | None:
@@ -41,8 +42,10 @@ def ocr_limits(limits: Limits, size_bytes: int) -> IsolationLimits:
     return IsolationLimits(2 * seconds, seconds, 24 * 3600, limits.ocr_bytes + size_bytes)
 
 
-def ocr_summary(confidences: dict[int, float]) -> Iterator[str]:
-    """What the user should know of pages read by OCR: {page: confidence}."""
+def ocr_summary(confidences: dict[int, float], blank: Sequence[int] = ()) -> Iterator[str]:
+    """What the user should know of pages read by OCR, {page: confidence}, and of those without text."""
+    if blank:
+        yield f"{page_list(blank)}: {NOTHING_FOUND}"
     if not confidences:
         return
     mean = sum(confidences.values()) / len(confidences)
@@ -61,12 +64,14 @@ class Scans:
     limits: Limits
     items: Generator[Any, None, None] | None = None
     next_one: dict[str, Any] | None = None
-    n_lost: int = 0
     failures: list[str] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
+    not_tried: list[int] = field(default_factory=list)
 
     def page(self, number: int) -> dict[str, Any] | None:
         """The recognised page; None where OCR has nothing for it."""
-        if self.n_lost > MAX_LOST_PAGES:
+        if len(self.lost) > MAX_LOST_PAGES:
+            self.not_tried.append(number)
             return None
         try:
             if self.items is None:
@@ -77,13 +82,21 @@ class Scans:
                     return None
         except (ChildFailed, InputError) as failure:
             self.close()
-            self.n_lost += 1
+            self.lost.add(number)
             self.failures.append(f"page {number} was not read by OCR: its reading {failure}")
-            if self.n_lost > MAX_LOST_PAGES:
+            if len(self.lost) > MAX_LOST_PAGES:
                 self.failures.append("OCR failed too often and was given up")
             return None
         found = self.next_one
         return found if found is not None and found["number"] == number else None
+
+    def told_of(self, unread: list[int], is_able: bool) -> Iterator[str]:
+        """What the user should know of the pages that stayed without text and were not told of as lost."""
+        if self.not_tried:
+            yield f"{page_list(self.not_tried)}: images only; not read, since OCR was given up"
+        if blank := sorted({*unread} - self.lost - {*self.not_tried}):
+            how = NOTHING_FOUND if is_able else how_to_read(self.limits)
+            yield f"{page_list(blank)}: images only; {how}"
 
     def start(self, number: int) -> None:
         """Start a child at a page."""
@@ -115,15 +128,13 @@ def read_scans(
         for event in events:
             if isinstance(event, PdfPage) and is_picture(event):
                 found = scans.page(event.number) if is_able else None
-                if found is not None:
+                if found is not None and found["text"].strip():
                     confidences[event.number] = found["confidence"]
                     yield replace(event, text=found["text"], quality=found["confidence"], engine=OCR_ENGINE)
                     continue
                 unread.append(event.number)
             elif isinstance(event, PdfEnd):
-                told = (*scans.failures, *ocr_summary(confidences))
-                if unread and not is_able:
-                    told = (*told, f"{page_list(unread)}: images only; {how_to_read(limits)}")
+                told = (*scans.failures, *ocr_summary(confidences), *scans.told_of(unread, is_able))
                 yield PdfEnd((*event.warnings, *told))
                 continue
             yield event
@@ -138,4 +149,4 @@ def how_to_read(limits: Limits) -> str:
     """What makes OCR read a scan, as a clause."""
     if engine_version() is None:
         return f"{INSTALL} has them read by OCR"
-    return "--ocr auto has them read by OCR" if not limits.ocr else "OCR found no text"
+    return "--ocr auto has them read by OCR" if not limits.ocr else NOTHING_FOUND

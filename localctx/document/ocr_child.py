@@ -91,14 +91,17 @@ def flattened(image: Any) -> Any:
     """The image in RGB on white."""
     from PIL import Image
 
+    if image.mode.startswith(("I", "F")):  # 16-bit and float greys: convert() would clip them
+        wide = image.convert("I") if image.mode.startswith("I;16") else image  # of any byte order
+        low, high = wide.getextrema()
+        return (
+            wide.point(lambda value: (value - low) * (255.0 / max(high - low, 1))).convert("L").convert("RGB")
+        )
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         layered = image.convert("RGBA")
         paper = Image.new("RGBA", layered.size, "white")
         paper.alpha_composite(layered)
         return paper.convert("RGB")
-    if image.mode.startswith(("I", "F")):  # 16-bit and float greys: convert() would clip them
-        low, high = image.getextrema()
-        image = image.point(lambda value: (value - low) * (255.0 / max(high - low, 1))).convert("L")
     return image.convert("RGB")
 
 

@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from localctx.document.events import Event, Facts, Heading, Notice, NotThisFormat, Options, Text
+from localctx.document.rtf_state import Group, Style
 from localctx.document.rtf_tokens import tokens
+from localctx.document.rtf_words import (
+    BREAKS,
+    CHARSETS,
+    DOUBLE_BYTE,
+    READ_DESPITE_STAR,
+    SKIPPED,
+    SYMBOLS,
+    known_codec,
+    outline_level,
+)
 from localctx.document.source import Source
 from localctx.errors import LimitExceeded
 
 __all__ = ["convert"]
 
 HEADING_STYLE = re.compile(r"heading ([1-9])$", re.I)
-CHARSETS = {
-    77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gbk", 136: "cp950", 161: "cp1253",
-    162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874",
-    238: "cp1250", 254: "cp437", 255: "cp850",
-}  # fmt: skip
-DOUBLE_BYTE = frozenset({"cp932", "cp936", "cp949", "cp950", "gbk", "cp1361", "johab"})
-SYMBOLS = {
-    "tab": "\t", "line": "\n", "lbr": "\n", "emdash": "—", "endash": "–", "emspace": "\u2003",
-    "enspace": "\u2002", "qmspace": "\u2005", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“",
-    "rdblquote": "”", "~": "\u00a0", "_": "-", "\\\\": "\\", "\\{": "{", "\\}": "}",
-}  # fmt: skip
-SKIPPED = frozenset(
-    {
-        *("annotation", "atnauthor", "atnid", "atrfend", "atrfstart", "background", "bkmkend"),
-        *("bkmkstart", "colortbl", "colorschememapping", "datafield", "datastore", "falt", "fldinst"),
-        *("fontemb", "footer", "footerf", "footerl", "footerr", "ftncn", "ftnsep", "ftnsepc"),
-        *("aftncn", "aftnsep", "aftnsepc", "filetbl", "generator", "header", "headerf", "headerl"),
-        *("headerr", "info", "latentstyles", "listoverridetable", "listtable", "mmathPr"),
-        *("nonshppict", "objdata", "objclass", "panose", "pict", "pgptbl", "picprop", "private"),
-        *("revtbl", "rsidtbl", "rxe", "sp", "template", "tc", "tcn", "themedata", "userprops"),
-        *("wgrffmtfilter", "xe", "xmlnstbl"),
-    }
-)
-READ_DESPITE_STAR = frozenset({"shpinst", "shptxt", "footnote", "listtext", "pntext"})
-BREAKS = frozenset({"par", "page", "sect", "column", "\n", "\r"})
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What a group inherits and its end takes back. reads: body, note, fonts, styles or nothing."""
-
-    reads: str = "body"
-    n_skipped_after_unicode: int = 1
-    font: int | None = None
-    is_hidden: bool = False
-    is_deleted: bool = False
-
-
-@dataclass(slots=True)
-class Style:
-    """A style of the stylesheet that is being read."""
-
-    number: int = 0
-    name: str = ""
-    level: int | None = None
 
 
 def convert(source: Source, options: Options) -> Iterator[Event]:
@@ -95,8 +60,7 @@ class Reader:
     _note: list[str] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _cells: list[str] = field(default_factory=list)
-    _level: int | None = None
-    _is_in_table: bool = False
+    _default_font: int = -1
     _is_starred: bool = False
     _to_skip: int = 0
     _n_held: int = 0
@@ -110,6 +74,8 @@ class Reader:
             return
         self._decode()
         self._to_skip = 0
+        if word in ("{", "}"):
+            self._is_starred = False
         if word == "{":
             self._stack.append(self._group)
             if len(self._stack) > self.options.limits.depth:
@@ -128,9 +94,7 @@ class Reader:
     def finish(self) -> Iterator[Event]:
         """What is left when the file is over: the last paragraph, the notes, notices."""
         self._decode()
-        if self._cells:
-            self._end_row()
-        self._end_paragraph()
+        self._end_text()
         if self._notes:
             notes = (f"[{n}] {' '.join(text.split())}\n" for n, text in enumerate(self._notes, 1))
             self.events.append(Text("\n" + "".join(notes)))
@@ -155,11 +119,18 @@ class Reader:
         """Put the bytes that came so far to the text."""
         if not self._bytes:
             return
-        codec = self._fonts.get(-1 if self._group.font is None else self._group.font, self._codec)
-        text = self._bytes.decode(codec, "replace")
+        text = self._bytes.decode(self._encoding(), "replace")
         self._n_replaced += text.count("\ufffd")
         self._bytes.clear()
         self._write(text)
+
+    def _encoding(self) -> str:
+        """The codec of the group's font, else of the default font, else of the document."""
+        font = self._group.font
+        codec = self._fonts.get(self._default_font if font is None else font)
+        if codec == "" and font is not None:
+            return self._codec if self._codec in DOUBLE_BYTE else "cp1252"
+        return codec or self._codec
 
     def _write(self, text: str) -> None:
         """Put characters where the group's text goes."""
@@ -187,6 +158,8 @@ class Reader:
     def _end_group(self) -> None:
         """Back to what was before the group; a style or note is complete then."""
         was = self._group
+        if len(self._stack) == 1:  # the last paragraph has the style that it has inside
+            self._end_text()
         self._group = self._stack.pop() if self._stack else Group()
         if was.reads == "styles":
             self._end_style()
@@ -223,8 +196,7 @@ class Reader:
         if word == "f":
             self._group = replace(self._group, font=number or 0)
         elif word == "fcharset" and self._group.font is not None:
-            western = self._codec if self._codec in DOUBLE_BYTE else "cp1252"
-            self._fonts[self._group.font] = CHARSETS.get(number or 0, western if not number else self._codec)
+            self._fonts[self._group.font] = CHARSETS.get(number, self._codec) if number else ""
 
     def _style_word(self, word: str, number: int | None) -> None:
         """A style's number and outline level."""
@@ -250,7 +222,9 @@ class Reader:
         elif word == "deleted":
             self._group = replace(group, is_deleted=number != 0)
         elif word == "plain":
-            self._group = replace(group, is_hidden=False, is_deleted=False)
+            self._group = replace(group, is_hidden=False, is_deleted=False, font=None)
+        elif word == "deff":
+            self._default_font = number or 0
         elif word == "ansicpg" and number:
             self._codec = known_codec(f"cp{number}") or self._codec
         elif word == "mac":
@@ -268,7 +242,7 @@ class Reader:
             if word in BREAKS:
                 self._write(" ")
         elif word in BREAKS:
-            if self._is_in_table or self._cells:
+            if self._group.is_in_table or self._cells:
                 self._write(" ")
             else:
                 self._end_paragraph()
@@ -279,15 +253,21 @@ class Reader:
         elif word in ("row", "nestrow"):
             self._end_row()
         elif word == "pard":
-            self._level, self._is_in_table = None, False
+            self._group = replace(self._group, level=None, is_in_table=False)
         elif word == "intbl":
-            self._is_in_table = True
+            self._group = replace(self._group, is_in_table=True)
         elif word == "s":
-            self._level = self._levels.get(number or 0)
+            self._group = replace(self._group, level=self._levels.get(number or 0))
         elif word == "outlinelevel":
-            self._level = outline_level(number)
+            self._group = replace(self._group, level=outline_level(number))
 
     # --- paragraphs and rows --------------------------------------------------------------------------
+
+    def _end_text(self) -> None:
+        """Write what is open."""
+        if self._cells:
+            self._end_row()
+        self._end_paragraph()
 
     def _end_paragraph(self) -> None:
         """Write a paragraph."""
@@ -296,8 +276,8 @@ class Reader:
         self._n_held = 0
         if not text:
             return
-        if self._level is not None:
-            self.events.append(Heading(self._level, text))
+        if self._group.level is not None:
+            self.events.append(Heading(self._group.level, text))
         self.events.append(Text(f"{text}\n\n"))
 
     def _end_row(self) -> None:
@@ -307,16 +287,3 @@ class Reader:
         self._n_held = 0
         if line.strip(" |"):
             self.events.append(Text(f"{line}\n"))
-
-
-def outline_level(number: int | None) -> int | None:
-    """Level 1-9 from the file's 0-8; 9 means body text."""
-    return number + 1 if number is not None and 0 <= number < 9 else None
-
-
-def known_codec(name: str) -> str | None:
-    """The codec's name, if Python has it."""
-    try:
-        return codecs.lookup(name).name
-    except LookupError:
-        return None

@@ -10,6 +10,7 @@ from localctx.document.archive import member_names
 from localctx.document.encodings import decode_small, mark_of, wide_pattern
 from localctx.document.formats import CODE_LANGUAGES, FORMATS, Format, format_for_extension
 from localctx.document.limits import Limits
+from localctx.document.mail_start import MAILS, mail_name
 from localctx.document.ocr import INSTALL, engine_version
 from localctx.document.source import GZIP_MAGIC, Source
 from localctx.errors import NoTextError, UnknownFormat
@@ -59,15 +60,7 @@ ZIP_KINDS = (  # a member's name, or how it begins, and what the zip is then
 )  # fmt: skip
 PDF_MARK = re.compile(rb"%PDF-\d")
 HTML_START = re.compile(r"<(!doctype\s+html|html|head|body|title)\b", re.I)
-MAIL_START = re.compile(  # two header lines, the first as mail programs write it
-    r"(Return-Path: \S*[<@]|Received: (from|by) |Delivered-To: \S+@|MIME-Version: \d|DKIM-Signature: \S|"
-    r"ARC-[\w-]+: \S)[^\n]*\n([ \t][^\n]*\n)*[\w-]+: ",
-    re.I,
-)
 CONTROLS = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
-MAILBOX_START = re.compile(r"From \S+ [^\n]*\d{4}[^\n]*\n[\w-]+: ")
-MAILS = frozenset({"eml", "mbox"})
-HEADER_LINE = re.compile(r"(From [^\n]*\n)?[\w-]+:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +176,6 @@ def sniff_text(head: bytes, source: Source) -> Sniffed:
     if hinted is not None and hinted.is_text:
         return Sniffed(hinted)
     return code_by_first_line(text) or named("text", source)
-
-
-def mail_name(text: str, extension: str) -> str | None:
-    """Whether a text is a message or a mailbox, by how it begins; None where it is neither."""
-    if MAILBOX_START.match(text) or (extension in MAILS and text.startswith("From ")):
-        return "mbox" if HEADER_LINE.match(text) else None
-    if MAIL_START.match(text) or (extension in MAILS and HEADER_LINE.match(text)):
-        return "eml"
-    return None
 
 
 def starts_as_html(text: str) -> bool:

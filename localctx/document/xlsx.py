@@ -5,8 +5,6 @@ Formulas stand for the value that was saved with them. Reads no charts, pictures
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,17 +12,15 @@ from localctx.document.archive import Archive
 from localctx.document.events import Event, Heading, Notice, Options, Text
 from localctx.document.markup import QuietHandler, attribute, local_name
 from localctx.document.parts import parse_member, parse_whole, relationships
-from localctx.document.source import Source, temporary_file
+from localctx.document.source import Source
 from localctx.document.xlsx_numbers import BUILT_IN, Show, plain, shower
-from localctx.document.xlsx_rows import Merges, RowWriter, merges_of, place_of
+from localctx.document.xlsx_rows import RowWriter, merges_of, place_of
+from localctx.document.xlsx_strings import CELL_CHARACTERS, SharedStrings, unescaped
 from localctx.errors import LimitExceeded
 
 __all__ = ["convert"]
 
 MAIN = "xl/workbook.xml"
-ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
-CELL_CHARACTERS = 1 << 20
-"""Of one cell's text; Excel stops at 32,767."""
 FORMATS_KEPT = 10_000
 
 
@@ -80,12 +76,12 @@ def sheet_events(
     if sheet.is_hidden:
         yield Notice(f"sheet {sheet.name!r} is hidden in the workbook; it was read too")
     merges = merges_of(archive, member)
-    handler = SheetRows(cells, merges)
+    handler = SheetRows(cells, RowWriter(merges, options.limits.token_bytes), options.limits.token_bytes)
     packed = archive.n_bytes_read
     for _ in parse_member(archive, member, handler, options):
-        if handler.lines:
-            yield Text("".join(handler.lines))
-            handler.lines.clear()
+        if text := handler.taken():
+            archive.count(len(text))
+            yield Text(text)
         if options.on_progress is not None:
             done = min(archive.n_bytes_read - packed, archive.packed_bytes)
             options.on_progress(done, archive.packed_bytes)
@@ -137,55 +133,6 @@ class Styles(QuietHandler):
         return [made.get(number, plain) for number in self._styles]
 
 
-class SharedStrings(QuietHandler):
-    """Handler of sharedStrings.xml; the strings lie in an unlinked file, however many they are."""
-
-    def __init__(self) -> None:
-        self._file = temporary_file()
-        self._ends = array("q", [0])
-        self._pieces: list[str] = []
-        self._n_held = 0
-        self._is_text = False
-        self._phonetic = 0
-
-    def __enter__(self) -> SharedStrings:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def __getitem__(self, number: int) -> str:
-        """A string by its number; "" where there is none."""
-        if not 0 <= number < len(self._ends) - 1:
-            return ""
-        start = self._ends[number]
-        self._file.seek(start)
-        return self._file.read(self._ends[number + 1] - start).decode("utf-8", "surrogatepass")
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        tag = local_name(name)
-        self._phonetic += tag == "rPh"
-        self._is_text = tag == "t" and not self._phonetic
-
-    def data(self, text: str) -> None:
-        if self._is_text:
-            self._n_held += len(text)
-            if self._n_held > CELL_CHARACTERS:
-                raise LimitExceeded(f"a cell's text is longer than {CELL_CHARACTERS:,} characters")
-            self._pieces.append(text)
-
-    def end(self, name: str) -> None:
-        tag = local_name(name)
-        self._phonetic -= tag == "rPh"
-        self._is_text = False
-        if tag == "si":
-            data = unescaped("".join(self._pieces)).encode("utf-8", "surrogatepass")
-            self._file.write(data)
-            self._ends.append(self._ends[-1] + len(data))
-            self._pieces.clear()
-            self._n_held = 0
-
-
 @dataclass(slots=True)
 class Cell:
     """The cell that is being read."""
@@ -199,12 +146,15 @@ class Cell:
 
 
 class SheetRows(QuietHandler):
-    """Handler of a sheet: lines of text, a row at a time."""
+    """Handler of a sheet: lines of text, a row at a time. A small file may hold long rows: it repeats."""
 
-    def __init__(self, cells: Cells, merges: Merges) -> None:
-        self.lines: list[str] = []
+    def __init__(self, cells: Cells, writer: RowWriter, max_characters: int) -> None:
         self._cells = cells
-        self._writer = RowWriter(merges)
+        self._writer = writer
+        self._max_characters = max_characters
+        self._lines: list[str] = []
+        self._n_row = 0
+        self._n_lines = 0
         self._row: dict[int, str] = {}
         self._number = 0
         self._cell = Cell()
@@ -227,6 +177,13 @@ class SheetRows(QuietHandler):
                 "open and save the file in a spreadsheet program to have them computed"
             )
 
+    def taken(self) -> str:
+        """The lines that were made since the last call."""
+        text = "".join(self._lines)
+        self._lines.clear()
+        self._n_lines = 0
+        return text
+
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = local_name(name)
         if tag == "c":
@@ -235,7 +192,7 @@ class SheetRows(QuietHandler):
             self._n_held = 0
         elif tag == "row":
             self._number = number_of(attributes.get("r")) or self._number + 1
-            self._row, self._cell = {}, Cell()
+            self._row, self._cell, self._n_row = {}, Cell(), 0
             self._n_hidden["row"] += attributes.get("hidden") in ("1", "true")
         elif tag in ("v", "f"):
             self._sink = self._cell.values if tag == "v" else self._cell.formula
@@ -258,38 +215,44 @@ class SheetRows(QuietHandler):
         tag = local_name(name)
         if tag == "c":
             if text := self._text(self._cell):
+                self._n_row += len(text)
+                self._check(self._n_row)
                 self._row[self._cell.column] = text
         elif tag == "row":
-            self.lines += self._writer.row(self._number, self._row)
+            lines = self._writer.row(self._number, self._row)
+            self._n_lines += sum(map(len, lines))
+            self._check(self._n_lines)
+            self._lines += lines
         elif tag == "rPh":
             self._phonetic -= 1
         self._sink = None
 
+    def _check(self, n_characters: int) -> None:
+        """Raises LimitExceeded where a row, or the rows of one step, are too long to be held."""
+        if n_characters > self._max_characters:
+            raise LimitExceeded(f"rows up to {self._number:,} hold over {self._max_characters:,} characters")
+
     def _text(self, cell: Cell) -> str:
         """What the cell shows."""
         value = "".join(cell.values)
+        stripped = value.strip()
         match cell.kind:
             case "s":
-                return self._cells.strings[number_of(value)]
+                return self._cells.strings[number_of(stripped, otherwise=-1)]
             case "inlineStr":
                 return unescaped("".join(cell.texts))
-            case "b" if value:
-                return "FALSE" if value.strip() in ("0", "false") else "TRUE"
-            case "n" if value:
+            case "b" if stripped:
+                return "FALSE" if stripped in ("0", "false") else "TRUE"
+            case "n" if stripped:
                 shown = self._cells.shown
-                return shown[cell.style](value.strip()) if cell.style < len(shown) else plain(value.strip())
-        if not value and cell.formula:
+                return shown[cell.style](stripped) if cell.style < len(shown) else plain(stripped)
+        if not stripped and cell.formula:
             self._n_uncomputed += cell.kind == "n"
             return "=" + "".join(cell.formula) if cell.kind == "n" else ""
         return unescaped(value)
 
 
-def unescaped(text: str) -> str:
-    """The text with `_x000D_` and its like as the characters they stand for."""
-    return ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
-
-
-def number_of(text: str | None) -> int:
-    """A whole number from an attribute or a cell; 0 where it is none."""
+def number_of(text: str | None, otherwise: int = 0) -> int:
+    """A whole number from an attribute or a cell; `otherwise` where it is none."""
     text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else otherwise

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from localctx.document.archive import Archive
+from localctx.errors import LimitExceeded
 
 __all__ = ["Merges", "RowWriter", "column_name", "merges_of", "place_of"]
 
@@ -70,17 +71,20 @@ def merges_of(archive: Archive, member: str) -> Merges:
 class RowWriter:
     """Takes rows from above to below, gives lines. A table begins with the first row of several cells."""
 
-    def __init__(self, merges: Merges) -> None:
+    def __init__(self, merges: Merges, max_characters: int) -> None:
         self._pending = deque(merges.ranges)
-        self._active: list[tuple[tuple[int, int, int, int], str]] = []
+        self._max_characters = max_characters
+        self._active: dict[int, tuple[int, str]] = {}
         self._last_row = 0
         self._is_table = False
         self._has_lines = False
         self._first_column = 1
 
     def row(self, number: int, cells: dict[int, str]) -> list[str]:
-        """The lines of a row of {column: text}."""
+        """The lines of a row of {column: text}. Raises LimitExceeded."""
         self._fill(number, cells)
+        if sum(map(len, cells.values())) > self._max_characters:
+            raise LimitExceeded(f"row {number:,} is longer than {self._max_characters:,} characters")
         cells = {column: one_line(text) for column, text in cells.items() if text.strip()}
         if not cells:
             return []
@@ -108,17 +112,16 @@ class RowWriter:
 
     def _fill(self, number: int, cells: dict[int, str]) -> None:
         """Repeat the values of merged ranges in a row that has values of its own."""
+        if cells and self._active:
+            self._active = {column: one for column, one in self._active.items() if one[0] >= number}
         while self._pending and self._pending[0][0] <= number:
-            top, left, *_ = merge = self._pending.popleft()
-            if top == number and cells.get(left):
-                self._active.append((merge, cells[left]))
-        if not self._active:
-            return
-        self._active = [entry for entry in self._active if entry[0][2] >= number]
-        if cells:
-            for (_, left, _, right), text in self._active:
+            top, left, bottom, right = self._pending.popleft()
+            if top == number and (text := cells.get(left)):
                 for column in range(left, min(right, left + FILLED_COLUMNS - 1) + 1):
-                    cells.setdefault(column, text)
+                    self._active.setdefault(column, (bottom, text))  # ranges that overlap are no workbook's
+        if cells:
+            for column, (_, text) in self._active.items():
+                cells.setdefault(column, text)
 
 
 def one_line(text: str) -> str:

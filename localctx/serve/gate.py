@@ -20,8 +20,6 @@ __all__ = ["Gate", "Limits"]
 
 OPEN_PATHS = frozenset({"/healthz"})
 UPLOAD_PATH = "/v1/files"
-LINGER_S, IDLE_S = 30.0, 1.0
-"""Seconds for which what a client still sends is taken after it was refused, and for which it may pause."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 OnResponse = Callable[[str, str, int], None]
 """Called with (tenant's name, path, status) when a response begins."""
@@ -30,13 +28,16 @@ OnResponse = Callable[[str, str, int], None]
 @dataclass(frozen=True, slots=True)
 class Limits:
     """max_body_bytes: of JSON · max_upload_bytes: of a file · body_s: seconds for a body to arrive ·
-    answer_s: seconds for an answer to be complete.
+    answer_s: seconds for an answer to be complete · linger_s: seconds for which what a client still sends is
+    taken after it was refused · idle_s: seconds for which it may pause meanwhile.
     """
 
     max_body_bytes: int = 8 << 20
     max_upload_bytes: int = 512 << 20
     body_s: float = 120.0
     answer_s: float = 600.0
+    linger_s: float = 30.0
+    idle_s: float = 1.0
 
 
 class Gate:
@@ -60,7 +61,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers, name = Headers(scope=scope), "-"
-        body = _Body(receive, headers)
+        body = _Body(receive, headers, self._limits)
         answered = body.ending(send)
 
         async def counted(message: Message) -> None:
@@ -72,7 +73,7 @@ class Gate:
             tenant = self._tenant(scope, headers)
             name = tenant.name
             scope.setdefault("state", {})["tenant"] = tenant
-            body.limit(self._most_bytes(scope, headers), self._limits.body_s)
+            body.limit(self._most_bytes(scope, headers))
         except Problem as problem:
             await problem.response()(scope, receive, counted)
             return
@@ -109,15 +110,15 @@ class Gate:
 class _Body:
     """A request's body on its way: how much of it there may be, and what happens to the rest of it."""
 
-    def __init__(self, receive: Receive, headers: Headers) -> None:
-        self._receive, self._most, self._until, self._seconds = receive, 0, 0.0, 0.0
-        self._n_bytes = 0
+    def __init__(self, receive: Receive, headers: Headers, limits: Limits) -> None:
+        self._receive, self._limits = receive, limits
+        self._most, self._until, self._n_bytes = 0, 0.0, 0
         self._is_whole = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
 
-    def limit(self, most: int, seconds: float) -> None:
-        """So many bytes, within so many seconds from now."""
-        self._most, self._seconds = most, seconds
-        self._until = asyncio.get_running_loop().time() + seconds
+    def limit(self, most: int) -> None:
+        """So many bytes, within the seconds that a body has, from now."""
+        self._most = most
+        self._until = asyncio.get_running_loop().time() + self._limits.body_s
 
     async def receive(self) -> Message:
         """The next piece. Raises HTTPException for a body that is too long, or takes too long to arrive."""
@@ -127,7 +128,7 @@ class _Body:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"the body took longer than {self._seconds:g} s") from None
+            raise HTTPException(408, f"the body took longer than {self._limits.body_s:g} s") from None
         self._n_bytes += len(message.get("body", b""))
         if self._n_bytes > self._most:
             raise HTTPException(413, f"the body may have {self._most:,} bytes")
@@ -157,9 +158,9 @@ class _Body:
     async def _drain(self) -> None:
         """Take the rest and let it go, for a while."""
         try:
-            async with asyncio.timeout(LINGER_S):
+            async with asyncio.timeout(self._limits.linger_s):
                 while not self._is_whole:
-                    self._note_end(await asyncio.wait_for(self._receive(), IDLE_S))
+                    self._note_end(await asyncio.wait_for(self._receive(), self._limits.idle_s))
         except TimeoutError:
             return
 

@@ -7,7 +7,7 @@ sentence.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -104,32 +104,28 @@ def _text_of(record: FoundRecord, name: str) -> str:
 
 
 def merge(found: Sequence[FoundRecord]) -> tuple[list[FoundRecord], int]:
-    """Each record once, with all its places: those that say the same, and those that say a part of another's
-    values and nothing else; and how many were taken together.
+    """Each record once, with all its places, where the first of them stands: those that say the same, and
+    those that say a part of another's values and nothing else; and how many were taken together.
     """
-    kept: dict[str, FoundRecord] = {}
-    groups: dict[str, list[str]] = {}
-    for record in found:
-        facts = _facts(record)
-        key = json.dumps(facts, sort_keys=True)
-        group = groups.setdefault(next(iter(facts.values()), ""), [])
-        for other in group:
-            known = kept.get(other)
-            if known is None:
-                continue
-            theirs = _facts(known)
-            if theirs.items() >= facts.items() or theirs.items() <= facts.items():
-                fuller = known if len(theirs) >= len(facts) else record
-                both = dict.fromkeys((*known.citations, *record.citations))
-                if fuller is not known:
-                    del kept[other]
-                    group[group.index(other)] = key
-                kept[key if fuller is record else other] = replace(fuller, citations=tuple(both))
-                break
-        else:
-            kept[key] = record
-            group.append(key)
-    return list(kept.values()), len(found) - len(kept)
+    members: dict[frozenset[tuple[str, str]], list[int]] = {}
+    for number, record in enumerate(found):
+        members.setdefault(frozenset(_facts(record).items()), []).append(number)
+    wholes: dict[frozenset[tuple[str, str]], list[int]] = {}
+    holders: dict[tuple[str, str], list[frozenset[tuple[str, str]]]] = defaultdict(list)
+    for facts in sorted(members, key=len, reverse=True):
+        # Whatever holds all of its values holds the rarest of them.
+        rarest = min((holders.get(fact, ()) for fact in facts), key=len, default=())
+        whole = next((other for other in rarest if facts < other), facts)
+        wholes.setdefault(whole, []).extend(members[facts])
+        if whole is facts:
+            for fact in facts:
+                holders[fact].append(facts)
+    kept: list[tuple[int, FoundRecord]] = []
+    for whole, numbers in wholes.items():
+        places = dict.fromkeys(place for number in sorted(numbers) for place in found[number].citations)
+        kept.append((min(numbers), replace(found[members[whole][0]], citations=tuple(places))))
+    kept.sort(key=lambda one: one[0])
+    return [record for _, record in kept], len(found) - len(kept)
 
 
 def _facts(record: FoundRecord) -> dict[str, str]:

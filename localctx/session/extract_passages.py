@@ -8,8 +8,10 @@ grammar (another server's model) is held against the sentence.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -235,7 +237,7 @@ class Passages:
             if isinstance(leaf, str):
                 is_held = leaf in unit.values.dates or f" {' '.join(words(fold(leaf)))} " in text
             else:
-                is_held = str(leaf) in unit.values.numbers
+                is_held = any(_is_same_number(leaf, written) for written in unit.values.numbers)
             if not is_held:
                 self.passed.n_unheld += 1
                 return False
@@ -246,3 +248,12 @@ class Passages:
         phrases = tuple(Phrase(run, inner) for run, inner in values.phrases)
         numbers_at = {f"properties/{name}": values.numbers_of(units) for name, units in self.units.items()}
         return Sources(phrases, values.numbers, values.dates, numbers_at)
+
+
+def _is_same_number(value: int | float, written: str) -> bool:
+    """Whether a number that was read is the written one, however either is spelled ("5e-05", "0.00005")."""
+    if written.count(".") > 1:
+        return False  # a version
+    if isinstance(value, float):
+        return math.isfinite(value) and value == float(written)
+    return Decimal(value) == Decimal(written)

@@ -64,6 +64,7 @@ def index_documents(
         raise UsageError("index with --store off keeps nothing", "leave --store off out")
     run = start(documents, model, settings, listen)
     run.embedder = embedder
+    outlines: dict[int, Outline] = {}
     with opened_cache(run, question_task(""), kept) as cache:
         if isinstance(cache, str):
             if settings.strategy not in ("auto", "exact"):
@@ -91,7 +92,9 @@ def index_documents(
                 if settings.strategy not in ("auto", "exact"):
                     raise
                 rows = yield from _index_state(run, cache.kept, error.message)
-        was_cancelled = any(row.tokens_stored < row.tokens_total for row in rows)
+        was_cancelled = any(row.tokens_stored < row.tokens_total for row in rows) or any(
+            outline.was_cancelled for outline in outlines.values()
+        )
         yield Indexed(
             model.info, tuple(rows), tuple(dict.fromkeys(run.warnings)), was_cancelled, run.selection
         )
@@ -212,10 +215,10 @@ def _index(
 ) -> Generator[Event, None, list[IndexedDocument]]:
     """The plan in a line, a notice where it is much, and then the work, in one context."""
     run, n_missing = cache.run, sum(plan.n_missing for plan in plans)
+    pairs = [(outline, plans[number].stream) for number, outline in outlines.items()]
     if not n_missing:
         yield Planned("stream", "all of it is stored", run.n_tokens, run.limit)
-        for number, outline in outlines.items():
-            yield from filled(outline, plans[number].stream)
+        yield from filled(pairs)
         return [_row(cache, plan, 0, 0.0) for plan in plans]
 
     def needed(plan: _Plan) -> int:
@@ -250,8 +253,7 @@ def _index(
             _raise_unwritable(cache.kept)
             yield from run.unheard()
     if done.is_complete:
-        for number, outline in outlines.items():
-            yield from filled(outline, plans[number].stream)
+        yield from filled(pairs)
     return rows
 
 

@@ -6,13 +6,13 @@ back side by side, and only the task behind each is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from localctx.errors import OutOfMemory
-from localctx.kv import KVContext
+from localctx.kv import KVContext, PrefillPolicy
 from localctx.kv_taps import Tap, Tapped, TappingContext, Taps
 from localctx.session.attending import exact_stream
 from localctx.session.cache import Cache
@@ -33,12 +33,13 @@ from localctx.store.folder import StoreFolder
 
 __all__ = ["Outline", "beside", "fill", "filled", "may_be_kept", "outlines_of", "tapped_context"]
 
-TAPPED_POLICIES = ("exact", "window")
-
 
 @dataclass(slots=True)
 class Outline:
-    """The sections of one reading and their points; None where there is none yet. Made by of()."""
+    """The sections of one reading and their points; None where there is none yet. Made by of().
+
+    was_cancelled: making them was stopped.
+    """
 
     cache: Cache
     reading: Reading
@@ -53,7 +54,7 @@ class Outline:
     def of(cls, cache: Cache, reading: Reading, focus: str | None = None) -> Outline:
         """With the points that are kept."""
         sections = sections_of(reading)
-        points = kept_points(cache.kept, cache.run, sections, focus)
+        points = kept_points(cache, sections, focus)
         return cls(cache, reading, focus, Wording(cache.run, focus), sections, points)
 
     @property
@@ -80,7 +81,7 @@ class Outline:
         """Have what is new in the store; what is told of it."""
         fresh, self._fresh = self._fresh, {}
         identity = identity_of(self.cache, self.reading, stream)
-        keep_points(self.cache.kept, self.cache.run, identity, fresh, self.sections, self.focus)
+        keep_points(self.cache, identity, fresh, self.sections, self.focus)
         points = [point for _, point in sorted(fresh.items())]
         return [SectionDone(point.title, join_pages([point.pages]), point.text) for point in points]
 
@@ -130,9 +131,10 @@ def beside(outline: Outline | None, stream: TokenStream, context: KVContext, n_c
 
     n_ctx: cells that the prefill alone takes.
     """
-    policy = stream.policy
-    can_tap = policy.kind in TAPPED_POLICIES and not policy.recalled_tokens  # those need cells side by side
-    if outline is None or not outline.missing or not can_tap or not isinstance(context, TappingContext):
+    if outline is None or not outline.missing or not isinstance(context, TappingContext):
+        yield
+        return
+    if not _can_tap(outline, stream.policy):
         yield
         return
     if stream.tokens != outline.reading.stream or context.n_ctx < n_ctx + _taps(outline, []).n_cells:
@@ -145,6 +147,16 @@ def beside(outline: Outline | None, stream: TokenStream, context: KVContext, n_c
                 yield
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _can_tap(outline: Outline, policy: PrefillPolicy) -> bool:
+    """Whether each section is in the window as a whole when its end is reached. What is put back before a
+    window needs cells side by side, which open points may not leave.
+    """
+    if policy.kind == "exact":
+        return True
+    longest = max((outline.sections[number].part.n_tokens for number in outline.missing), default=0)
+    return policy.kind == "window" and longest <= policy.window and not policy.recalled_tokens
 
 
 @contextmanager
@@ -177,7 +189,10 @@ def may_be_kept(run: Run) -> bool:
 
 
 def fill(cache: Cache, outlines: Sequence[Outline]) -> Iterator[Event]:
-    """Make what is missing: of what is stored from there, of all else beside its prefill, which is kept."""
+    """Make what is missing: of what is stored from there, of all else beside its prefill, which is kept.
+
+    What stays missing was stopped (was_cancelled), or is told.
+    """
     streams = [_stored_or_whole(cache, outline.reading) for outline in outlines]
 
     def needed(stream: TokenStream) -> int:
@@ -193,6 +208,9 @@ def fill(cache: Cache, outlines: Sequence[Outline]) -> Iterator[Event]:
         n_ctx = max(needed(stream) for _, stream in fresh)
         with tapped_context(cache, n_ctx, [outline for outline, _ in fresh]) as context:
             cache.run.n_evaluated += ensure_prefix(cache, context)
+            if not cache.has_prefix:  # it is evaluated to its end unless it is stopped
+                fresh[0][0].was_cancelled = True
+                return
             for outline, stream in fresh:
                 yield from cache.run.unheard()
                 encoding = cache.encoding(cache.codec)
@@ -201,9 +219,9 @@ def fill(cache: Cache, outlines: Sequence[Outline]) -> Iterator[Event]:
                 cache.run.n_evaluated += done.n_evaluated
                 yield from outline.keep(stream)
                 if not done.is_complete:
+                    outline.was_cancelled = True
                     return
-    for outline, stream in pairs:
-        yield from filled(outline, stream)
+    yield from filled(pairs)
 
 
 def _stored_or_whole(cache: Cache, reading: Reading) -> TokenStream:
@@ -214,12 +232,16 @@ def _stored_or_whole(cache: Cache, reading: Reading) -> TokenStream:
     return cache.whole_stream(reading)
 
 
-def filled(outline: Outline, stream: TokenStream) -> Iterator[Event]:
-    """Make what is missing from stored KV, and keep it."""
-    if outline.missing:
+def filled(pairs: Iterable[tuple[Outline, TokenStream]]) -> Iterator[Event]:
+    """Make what is missing from stored KV, and keep it; nothing more after a stop."""
+    for outline, stream in pairs:
+        if not outline.missing:
+            continue
         done: list[Event] = []
         try:
             yield from from_stored_kv(outline, stream)
         finally:
             done = outline.keep(stream)
         yield from done
+        if outline.was_cancelled:
+            return

@@ -1,7 +1,7 @@
 """Sections of a document that are summarised one by one, each into a point, and how points are kept.
 
-What a section's point depends on is in its key: its tokens, the model, the focus, the sampling. A document
-that grew keeps the points of what is the same.
+What a section's point depends on is in its key: its tokens, what of the text they have seen and in which
+codec, the model, the focus, the sampling. A document that grew keeps the points of what is the same.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from localctx.kv import PrefillPolicy
+from localctx.kv_settings import CODEC_NAMES
+from localctx.session.cache import EXACT, Cache
 from localctx.session.citing import cite
-from localctx.session.kept import Kept
 from localctx.session.parts import Part, cut_parts
 from localctx.session.points import Point, pointed
 from localctx.session.reading import Reading
-from localctx.session.run import Run
 from localctx.store import DocumentIdentity, StoreUnusable
 from localctx.values import ModelInfo
 
@@ -29,7 +31,7 @@ SECTION_TOKENS, MIN_SHARE = 1024, 0.5
 N_SIDE = 4
 """Sections decoded side by side."""
 POINTS_KIND = "summary"
-POINTS_VERSION = 1
+POINTS_VERSION = 2
 """Part of every key: raise it whenever tasks, key sentences or checks change."""
 SMALL_B = 1.0
 """Models of fewer thousand million weights only shorten sentences."""
@@ -73,42 +75,61 @@ def is_small(info: ModelInfo) -> bool:
     return float(label[1]) < (SMALL_B if label[2] == "B" else SMALL_B * 1000)
 
 
-def kept_points(kept: Kept, run: Run, sections: Sequence[Section], focus: str | None) -> list[Point | None]:
-    """The sections' points as far as they are kept."""
-    keys = [_key(run, section, focus) for section in sections]
-    store, found = kept.store, dict[str, bytes]()
-    if store is not None:
-        try:
-            with store.reading_artifacts(POINTS_KIND, list(dict.fromkeys(keys))) as views:
-                found = {key: bytes(view) for key, view in views.items()}
-        except StoreUnusable as error:
-            run.note(f"{error.message}; kept summaries are not used")
-    return [_restored(section, found.get(key)) for section, key in zip(sections, keys, strict=True)]
+def kept_points(cache: Cache, sections: Sequence[Section], focus: str | None) -> list[Point | None]:
+    """The points of one reading's sections as far as they are kept, under any way that serves."""
+    store, found = cache.kept.store, dict[int, Point]()
+    if store is None or not sections:
+        return [None] * len(sections)
+    try:
+        for policy, codec in _serving(cache, sections[0].reading):
+            keys = {
+                number: _key(cache, section, focus, policy, codec)
+                for number, section in enumerate(sections)
+                if number not in found
+            }
+            with store.reading_artifacts(POINTS_KIND, list(dict.fromkeys(keys.values()))) as views:
+                data = {number: bytes(views[key]) for number, key in keys.items() if key in views}
+            read = {number: _restored(sections[number], one) for number, one in data.items()}
+            found |= {number: point for number, point in read.items() if point is not None}
+            if len(found) == len(sections):
+                break
+    except StoreUnusable as error:
+        cache.run.note(f"{error.message}; kept summaries are not used")
+    return [found.get(number) for number in range(len(sections))]
 
 
 def keep_points(
-    kept: Kept,
-    run: Run,
+    cache: Cache,
     identity: DocumentIdentity,
     points: Mapping[int, Point],
     sections: Sequence[Section],
     focus: str | None,
 ) -> None:
-    """Keep points, by the numbers of their sections, with their document, where that can be."""
+    """Keep points, by the numbers of their sections, with their document as it was prefilled, where that can
+    be.
+    """
+    kept = cache.kept
     if not points or not kept.can_write or kept.store is None:
         return
     items = {
-        _key(run, sections[number], focus): _bytes(sections[number], point)
+        _key(cache, sections[number], focus, identity.policy, cache.codec): _bytes(sections[number], point)
         for number, point in points.items()
     }
     try:
         kept.store.put_artifacts(POINTS_KIND, items, identity)
     except StoreUnusable as error:
-        run.note(f"{error.message}; the summaries are not kept")
+        cache.run.note(f"{error.message}; the summaries are not kept")
 
 
-def _key(run: Run, section: Section, focus: str | None) -> str:
-    settings, info = run.settings, run.model.info
+def _serving(cache: Cache, reading: Reading) -> Iterator[tuple[PrefillPolicy, str | None]]:
+    """The policies and codecs whose points serve under the settings in force, as stored KV would."""
+    codecs = (None, *CODEC_NAMES) if cache.codec is None else (cache.codec,)
+    for policy in dict.fromkeys((EXACT, cache.whole_stream(reading).policy, cache.policy)):
+        yield from ((policy, codec) for codec in codecs)
+
+
+def _key(cache: Cache, section: Section, focus: str | None, policy: PrefillPolicy, codec: str | None) -> str:
+    settings, info = cache.run.settings, cache.run.model.info
     sampling = (settings.temp, settings.top_p, settings.top_k, settings.min_p, settings.seed)
     facts = (
         POINTS_VERSION,
@@ -117,10 +138,24 @@ def _key(run: Run, section: Section, focus: str | None) -> str:
         sampling,
         focus,
         section.reading.document.language,
+        cache.space,
+        _seen(section, policy),
+        codec,
     )
     hasher = blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=16)
     hasher.update(section.tokens.tobytes())
     return hasher.hexdigest()
+
+
+def _seen(section: Section, policy: PrefillPolicy) -> tuple[PrefillPolicy, tuple[int, ...]]:
+    """What a section's tokens have seen; under any window that holds all before them it is the same."""
+    if policy.kind == "exact" or (policy.kind == "window" and section.end <= policy.window):
+        return EXACT, ()
+    if policy.kind != "independent":
+        return policy, ()
+    units = section.reading.first_tokens
+    inside = units[bisect_right(units, section.first) : bisect_left(units, section.end)]
+    return policy, tuple(unit - section.first for unit in inside)
 
 
 def _bytes(section: Section, point: Point) -> bytes:
@@ -131,10 +166,8 @@ def _bytes(section: Section, point: Point) -> bytes:
     return json.dumps(facts).encode()
 
 
-def _restored(section: Section, data: bytes | None) -> Point | None:
+def _restored(section: Section, data: bytes) -> Point | None:
     """The point of a section from what was kept; None where that is not of this section."""
-    if data is None:
-        return None
     try:
         first, last, score, text = json.loads(data)
         start, end = section.part.span

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from localctx.kv import BatchingContext, KVPart
 from localctx.session.cache import Cache
 from localctx.session.decoding import Decoded
-from localctx.session.events import Event
+from localctx.session.events import Event, Notice
 from localctx.session.opening import timed
 from localctx.session.prefill import ensure_prefix
 from localctx.session.sections import N_SIDE, Section
@@ -25,10 +25,13 @@ __all__ = ["from_stored_kv"]
 def from_stored_kv(outline: Outline, stream: TokenStream) -> Iterator[Event]:
     """Make the points that are missing of sections whose KV is at hand, several side by side.
 
-    Yields nothing but its warnings; a stop leaves was_cancelled.
+    Yields nothing but its warnings: where it leaves points missing it says why, or was_cancelled is set.
     """
     cache, run = outline.cache, outline.cache.run
-    if not outline.missing or stream.tokens != outline.reading.stream:
+    if not outline.missing:
+        return
+    if stream.tokens != outline.reading.stream:
+        yield _unmade(outline, "what is stored has other tokens")
         return
     longest = max(outline.sections[number].part.n_tokens for number in outline.missing)
     n_each = len(cache.prefix) + longest + outline.wording.n_tokens
@@ -41,10 +44,18 @@ def from_stored_kv(outline: Outline, stream: TokenStream) -> Iterator[Event]:
     try:
         run.n_evaluated += ensure_prefix(cache, context)
         yield from run.unheard()
-        if isinstance(context, BatchingContext) and cache.has_prefix:
+        if not isinstance(context, BatchingContext):
+            yield _unmade(outline, f"{cache.model.info.name} answers one request at a time")
+        elif not cache.has_prefix:  # it is evaluated to its end unless it is stopped
+            outline.was_cancelled = True
+        else:
             _decode(outline, stream, context, n_side)
     finally:
         context.close()
+
+
+def _unmade(outline: Outline, why: str) -> Notice:
+    return outline.cache.run.warn(f"{why}: {len(outline.missing):,} of its sections are not summarised")
 
 
 def _decode(outline: Outline, stream: TokenStream, context: BatchingContext, n_side: int) -> None:

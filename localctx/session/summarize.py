@@ -134,10 +134,8 @@ def _from_sections(run: Run, focus: str | None, n_points: int) -> Generator[Even
                 yield run.warn(f"{cache}; its parts are read by themselves")
             return False
         outlines = [Outline.of(cache, reading, focus) for reading in run.readings]
-        n_missing, n_sections = (
-            sum(len(o.missing) for o in outlines),
-            sum(len(o.sections) for o in outlines),
-        )
+        n_missing = sum(len(outline.missing) for outline in outlines)
+        n_sections = sum(len(outline.sections) for outline in outlines)
         if n_missing and not is_asked:
             return False
         why = f"{n_missing:,} of {n_sections:,} sections to summarise" if n_missing else "all are summarised"
@@ -150,13 +148,17 @@ def _from_sections(run: Run, focus: str | None, n_points: int) -> Generator[Even
                 yield run.warn(f"{error.message}; its parts are read by themselves")
                 return False
         yield from run.unheard()
+        was_cancelled = any(outline.was_cancelled for outline in outlines)
+        if not was_cancelled and any(outline.missing for outline in outlines):
+            yield run.warn("not all sections have a summary; the parts are read by themselves")
+            return False
     points = [point for outline in outlines for point in outline.points if point is not None]
     n_read = [outline.n_read for outline in outlines]
     with timed(run.timings, "load_ms"):
         context = run.context(n_ctx, N_SEQ) if len(points) > n_points else None
     try:
         rewriter = Rewriter(run, context, "stream", focus, n_read)
-        rewriter.is_cancelled = any(outline.missing for outline in outlines)
+        rewriter.is_cancelled = was_cancelled
         yield from _finish(run, choice, rewriter.reduce(points, n_points), rewriter, n_ctx)
     finally:
         if context is not None:

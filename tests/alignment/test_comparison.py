@@ -167,12 +167,6 @@ def test_a_list_in_lines_and_in_a_row_is_the_same() -> None:
     assert kinds(lines, row) == []
 
 
-def test_page_numbers_in_a_table_of_contents_are_no_difference() -> None:
-    contents = "1. Term ........ {}\n2. Rent ........ {}\n\n"
-    text = text_of(*PARTS)
-    assert kinds(contents.format(3, 5) + text, contents.format(4, 9) + text) == []
-
-
 def test_thresholds_decide_what_is_the_same() -> None:
     a = "1. Term\n\nThe lease runs for three years. The garden belongs to the upper flat only.\n"
     b = "1. Term\n\nThe lease runs for three years. The cellar belongs to the lower flat always.\n"

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from terminals.pseudo_terminal import LINGERING, PseudoTerminal
+from terminals.pseudo_terminal import LINGERING, LINGERING_PREFILL, PseudoTerminal
 
 pytestmark = pytest.mark.slow
 
@@ -210,7 +210,7 @@ def test_ctrl_c_stops_a_prefill_too(chat: Chat, tmp_path: Path) -> None:
     (tmp_path / "long.md").write_text(
         "".join(f"Line {n} tells of salt and rope.\n\n" for n in range(9000)), "utf-8"
     )
-    terminal = chat("--strategy", "stream", "--kv", "lazy=off", files=("long.md",))
+    terminal = chat("--strategy", "stream", "--kv", "lazy=off", files=("long.md",), before=LINGERING_PREFILL)
     terminal.enter("What is told of salt?")
     terminal.wait("prefill")
     terminal.type(CTRL_C)

@@ -18,6 +18,23 @@ from localctx.session.verdicts import VERDICT_FACT
 from localctx.store import KVStore
 
 Run = Callable[..., Any]
+HELD = """
+import pathlib, time
+from localctx.session.encoding import Encoder
+from localctx.store import writing
+from localctx.cli.entry import run
+
+encode, writing.FULL_BYTES = Encoder._encode, 30_000  # a few runs: many commits
+
+def held(encoder, chunk):
+    # While the file `hold` is there, nothing behind this token is stored: the command cannot end meanwhile.
+    while chunk.first >= 16_384 and pathlib.Path("hold").exists():
+        time.sleep(0.005)
+    encode(encoder, chunk)
+
+Encoder._encode = held
+run()
+"""
 
 
 @pytest.fixture
@@ -57,7 +74,7 @@ def test_summaries_made_while_indexing_are_merged(localctx: Run, words: list[str
     file = write(tmp_path, LONG)
     first = localctx("index", file, *words, "--summaries", "--kv", "window=512")
     assert first.code == 0
-    summary = localctx("summarize", file, *words, "--length", "long", "--json")
+    summary = localctx("summarize", file, *words, "--length", "long", "--kv", "window=512", "--json")
     assert summary.code == 0
     assert (summary.json["strategy"], summary.json["tokens"]["evaluated"]) == ("stream", 0)
     assert summary.json["coverage"]["tokens_dropped"] == 0
@@ -157,18 +174,19 @@ def test_the_codec_is_that_of_what_is_stored(localctx: Run, words: list[str], tm
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(localctx: Run, words: list[str], tmp_path: Path) -> None:
-    text = chapters(900)
+    text = chapters(300)
     file = write(tmp_path, text)
-    program = "from localctx.cli.entry import run; run()"
+    (tmp_path / "hold").touch()
     child = subprocess.Popen(
-        [sys.executable, "-c", program, "index", file, *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", HELD, "index", file, *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
     deadline = time.monotonic() + 120
-    while len(list((tmp_path / "store").glob("kv/segments/*.seg"))) < 2:  # the first one is the prefix's
+    while len(list((tmp_path / "store").glob("kv/segments/*.seg"))) < 3:  # the first one is the prefix's
         assert child.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
+    (tmp_path / "hold").unlink()
     _, said = child.communicate(timeout=120)
     assert child.returncode == 130, said
     assert said.rstrip().endswith("interrupted")

@@ -273,12 +273,11 @@ def test_eight_on_a_cold_store_that_is_cleared_meanwhile(desk: Desk) -> None:
         for command in commands
     ]
     n_cleared = 0
-    while any(process.poll() is None for process in running):
+    while n_cleared < 6 or any(process.poll() is None for process in running):
         for tidy in (["gc"], ["rm", "--all"], ["ls"]):
             assert desk.localctx("store", *tidy, "--store", str(desk.store)).code == 0
             n_cleared += 1
         time.sleep(0.05)
-    assert n_cleared > 3
     for command, process in zip(commands, running, strict=True):
         out, err = process.communicate()
         assert process.returncode == 0, err

@@ -52,7 +52,7 @@ def on_a_terminal(words: Sequence[str], **environment: str) -> str:
     except OSError:  # how Linux says that the other side is closed
         pass
     os.close(controller)
-    assert child.wait(60) == 0, data
+    assert child.wait(120) == 0, data
     return data.decode().replace("\r\n", "\n")
 
 

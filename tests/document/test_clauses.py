@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.document.clause_heads import han_number, plain_number
+from localctx.document.clause_heads import MOST_LISTS, Heads, han_number, plain_number
 from localctx.document.clauses import Clause, clauses_of
 from localctx.values import Section
 
@@ -53,6 +53,22 @@ def test_a_wrapped_line_is_no_head(text: str) -> None:
 def test_numbers_go_on_where_they_stopped() -> None:
     text = "1. Term\n\nIt runs.\n\n7. Rent\n\nA gap of six is no clause.\n\n2. Notices\n\nIn writing.\n"
     assert named(text) == [("1", "Term"), ("2", "Notices")]
+
+
+def test_a_list_goes_on_behind_many_that_began_inside_it() -> None:
+    inner = "".join(f"For area {n}:\n\n1. First {n}\n\n2. Second {n}\n\n3. Third {n}\n\n" for n in range(200))
+    found = named(f"1. Term\n\nIt runs.\n\n2. Rent\n\n{inner}4. Fifth\n\n3. Pets\n\nNone.\n")
+    assert found[:2] == [("1", "Term"), ("2", "Rent")]
+    assert found[-1] == ("3", "Pets")
+    assert found.count(("1", "First 150")) == 1
+
+
+def test_few_of_many_lists_are_remembered() -> None:
+    """Every number is held against all of them: time would grow with the square of the lists."""
+    heads = Heads()
+    for _ in range(2000):
+        assert heads.head("1. Item", "", "") is not None
+    assert len(heads.counts) <= 2 * MOST_LISTS
 
 
 def test_a_clause_inside_a_line_is_found_by_the_very_next_number() -> None:

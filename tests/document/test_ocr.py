@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import random
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,30 @@ def test_without_the_extra_the_error_says_what_to_install(
     assert (refused.value.exit_code, "pip install 'localctx[ocr]'" in refused.value.hint) == (3, True)
 
 
+@pytest.mark.parametrize(
+    ("mode", "values", "kind", "options"),
+    [
+        ("I;16B", ">4H", "TIFF", {}),
+        ("I;16", "<4H", "TIFF", {}),
+        ("I;16", "<4H", "PNG", {"transparency": 0}),
+        ("I", "=4i", "TIFF", {}),
+        ("F", "=4f", "TIFF", {}),
+    ],
+)
+def test_wide_greys_are_scaled_whatever_their_bytes(
+    mode: str, values: str, kind: str, options: dict[str, Any]
+) -> None:
+    from PIL import Image
+
+    from localctx.document.ocr_child import flattened
+
+    image = Image.frombytes(mode, (4, 1), struct.pack(values, 0, 30_000, 60_000, 65_535))
+    with Image.open(io.BytesIO(saved(image, kind, **options))) as opened:
+        assert opened.mode == mode
+        made = flattened(opened)
+        assert [made.getpixel((x, 0)) for x in range(4)] == [(n,) * 3 for n in (0, 116, 233, 255)]
+
+
 def test_a_damaged_image_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "cut.png"
     path.write_bytes(saved(scan(ENGLISH), "PNG")[:3000])
@@ -130,7 +155,9 @@ def test_a_page_on_which_ocr_dies_costs_that_page(monkeypatch: pytest.MonkeyPatc
         for number in range(started[-1], 9):
             if number in (3, 4):
                 raise ChildFailed("memory", "was killed", 0)
-            if number != 6:  # the child sees text there
+            if number == 2:
+                yield {"number": 2, "text": " ", "confidence": 0.0}
+            elif number != 6:  # the child sees text there
                 yield {"number": number, "text": f"page {number}", "confidence": 0.5 + number / 20}
 
     monkeypatch.setattr("localctx.document.ocr.isolated", child)
@@ -139,14 +166,15 @@ def test_a_page_on_which_ocr_dies_costs_that_page(monkeypatch: pytest.MonkeyPatc
     blank = PdfPage(8, "", quality=1.0, engine="pdfium")
     events = list(read_scans(iter([PdfHeader(8), *pages, blank, PdfEnd()]), str(path), None, Limits()))
     texts = [event.text for event in events if isinstance(event, PdfPage)]
-    assert texts == ["page 2", "", "", "page 5", "", "page 7", ""]
+    assert texts == ["", "", "", "page 5", "", "page 7", ""]
     assert started == [2, 4, 5]
     assert isinstance(events[-1], PdfEnd)
     assert events[-1].warnings == (
         "page 3 was not read by OCR: its reading was killed",
         "page 4 was not read by OCR: its reading was killed",
-        "pages 2, 5, 7 were read by OCR (mean confidence 0.73)",
-        "OCR was unsure on pages 2, 5 (confidence below 0.85): compare with the scan",
+        "pages 5, 7 were read by OCR (mean confidence 0.80)",
+        "OCR was unsure on page 5 (confidence below 0.85): compare with the scan",
+        "pages 2, 6: images only; OCR found no text",
     )
 
 
@@ -161,6 +189,31 @@ def test_ocr_that_keeps_dying_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_p
     scans = Scans(str(tmp_path / "x.pdf"), None, Limits())
     assert [scans.page(number) for number in range(1, 20)] == [None] * 19
     assert len(scans.failures) == 5
+    pages = [PdfPage(n, "", quality=0.0, engine="pdfium") for n in range(1, 20)]
+    monkeypatch.setattr("localctx.document.ocr.engine_version", lambda: "rapidocr 1")
+    *_, end = read_scans(iter([*pages, PdfEnd()]), str(tmp_path / "x.pdf"), None, Limits())
+    assert isinstance(end, PdfEnd)
+    assert end.warnings[4:] == (
+        "OCR failed too often and was given up",
+        "pages 5-19: images only; not read, since OCR was given up",
+    )
+
+
+def test_a_frame_without_text_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def child(target: str, arguments: dict[str, Any], caps: object) -> Any:
+        yield {"n_pages": 2}
+        yield {"number": 1, "text": "words", "confidence": 0.9}
+        yield {"number": 2, "text": "", "confidence": 0.0}
+
+    monkeypatch.setattr("localctx.document.image.isolated", child)
+    path = tmp_path / "fax.tif"
+    path.write_bytes(saved(scan(ENGLISH), "TIFF"))
+    with open_document(path, cache_dir=None) as document:
+        assert document.confidences == {1: 0.9}
+        assert document.warnings[:2] == (
+            "page 2: OCR found no text",
+            "page 1 was read by OCR (mean confidence 0.90)",
+        )
 
 
 def boxes(*lines: tuple[str, float, float], width: float = 300) -> list[Box]:

@@ -40,6 +40,24 @@ def test_each_font_has_its_encoding(open_bytes: Open) -> None:
     assert text_of(open_bytes(data, "a.rtf")) == "При 你好 €\n\n"
 
 
+def test_a_group_takes_back_table_and_style(open_bytes: Open) -> None:
+    table = rb"{\pard\intbl A\cell B\cell\row}\par next paragraph\par one more\par"
+    style = rb"{\pard\s1 Title\par}body\par{\outlinelevel1 Part\par}{\*}end\par\s2 Last}"
+    document = open_bytes(HEAD + table + style, "a.rtf")
+    paragraphs = "next paragraph\n\none more\n\nTitle\n\nbody\n\nPart\n\nend\n\nLast\n\n"
+    assert text_of(document) == "A | B\n" + paragraphs
+    assert [(s.level, s.title) for s in document.sections] == [(1, "Title"), (2, "Part"), (2, "Last")]
+
+
+def test_plain_text_has_the_default_fonts_encoding(open_bytes: Open) -> None:
+    data = HEAD + rb"\pard\f1 \'cf\'f0 \plain caf\'e9\par}"
+    assert text_of(open_bytes(data, "a.rtf")) == "Пр café\n\n"
+    data = HEAD.replace(rb"\deff0", rb"\deff1") + rb"\pard \'cf\'f0 {\f0 caf\'e9} \plain \'e8\par}"
+    assert text_of(open_bytes(data, "a.rtf")) == "Пр café и\n\n"
+    data = HEAD.replace(rb"\ansicpg1252", rb"\ansicpg1251") + rb"\pard \'cf\'f0 {\f0 caf\'e9}\par}"
+    assert text_of(open_bytes(data, "a.rtf")) == "Пр café\n\n"
+
+
 def test_hidden_text_and_a_cut_file_are_told(open_bytes: Open) -> None:
     document = open_bytes(HEAD + rb"\pard seen {\v hidden}\par more", "a.rtf")
     assert text_of(document) == "seen hidden\n\nmore\n\n"

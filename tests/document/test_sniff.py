@@ -153,6 +153,34 @@ def test_any_number_of_comments_may_stand_before_a_page(open_bytes: Open) -> Non
     assert open_bytes(b"<?xml version='1.0'?><!-- x --> <html>words</html>", "page").format == "html"
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "notes.md", "notes", "notes.eml", "notes.mbox"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"From Monday 12 May 2025 on:\nHours: 9 to 5\nPhone: 123\n\nClosed on Sundays.\n",
+        b"From 10:00 on 12 May 2025\nHours: 9 to 5\n\nClosed.\n",
+    ],
+)
+def test_a_text_that_begins_as_mail_does_keeps_its_lines(open_bytes: Open, name: str, text: bytes) -> None:
+    document = open_bytes(text, name)
+    assert (document.format in ("text", "markdown"), text_of(document)) == (True, text.decode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"Received: from the bank, 12 May\nAmount: 500 EUR\n\nPaid.\n",
+        b"Received: from the bank\nDate: 12 May\nSubject: rent\n\nPaid.\n",
+        b"Received: from the bank by post; Monday\nAmount: 500 EUR\n\nPaid.\n",
+        b"MIME-Version: 1 is old\nAmount: 500 EUR\n\nPaid.\n",
+        b"From me@x.de 12 May 2025 on\nHours: 9 to 5\nSubject: rent\n\nClosed.\n",
+    ],
+)
+def test_one_name_that_mail_has_too_makes_no_message(open_bytes: Open, text: bytes) -> None:
+    for name in ("notes.md", "notes"):
+        assert text_of(open_bytes(text, name)) == text.decode()
+
+
 @pytest.mark.parametrize("name", ["report.eml", "archive.mbox"])
 def test_what_is_named_as_mail_but_is_none_is_text(open_bytes: Open, name: str) -> None:
     document = open_bytes(b"From a friend\n", name)
@@ -165,7 +193,12 @@ def test_what_is_named_as_mail_but_is_none_is_text(open_bytes: Open, name: str) 
     [
         (b"Return-Path: <a@b>\nSubject: x\n\nHi\n", "eml"),
         (b"Received: from a.example by b.example\n\tfor <c@d>; Mon\nSubject: x\n\nHi", "eml"),
+        (b"Received: by b.example; Mon\r\nX-Odd: 1\r\nSubject: x\r\n\r\nHi", "eml"),
         (b"From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\nHi\n", "mbox"),
+        (b"From 17@xxx Mon Jan 01 10:00:00 +0000 2024\r\nX-Odd: 1\r\nSubject: x\r\n\r\nHi\r\n", "mbox"),
+        (b"From foo at bar.com  Mon Jan  1 10:00:00 2024\nFrom: foo\n\nHi\n", "mbox"),
+        (b"From a@b Mon, 1 Jan 2024 10:00:00 +0100\nFrom: a@b\n\nHi\n", "mbox"),
+        (b"From a@b 2024-01-01\nFrom: a@b\nSubject: x\n\nHi\n", "mbox"),
         (b"{\\rtf1 Hi}", "rtf"),
     ],
 )

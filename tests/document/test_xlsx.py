@@ -8,6 +8,7 @@ from document.inputs import relations, text_of, zipped
 
 from localctx.document.limits import Limits
 from localctx.document.xlsx_numbers import shower
+from localctx.document.xlsx_rows import Merges, RowWriter
 from localctx.errors import InputError, LimitExceeded
 
 SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -103,6 +104,16 @@ def test_cells_show_what_a_spreadsheet_shows(open_bytes: Open) -> None:
     ]
 
 
+def test_a_cell_without_a_value_shows_nothing(open_bytes: Open) -> None:
+    empty = [f'<c r="{chr(66 + n)}1" t="s">{value}</c>' for n, value in enumerate(
+        ("", "<v/>", "<v> </v>", "<v>-1</v>", "<v>x</v>", "<v>9</v>", "<v>999999999999</v>")
+    )]  # fmt: skip
+    others = '<c r="I1" t="b"><v> </v></c><c r="J1" t="n"><v> </v></c>'
+    sheet = sheet_of("<c r='A1'><v>1</v></c>" + "".join(empty) + others + "<c r='K1'><v>2</v></c>")
+    document = open_bytes(xlsx(sheet, strings="<si><t>string 0</t></si>", formats=("0.00",)), "a.xlsx")
+    assert "| 1.00 |  |  |  |  |  |  |  |  |  | 2.00 |" in text_of(document)
+
+
 def test_merged_cells_are_filled(open_bytes: Open) -> None:
     sheet = rows(("2023", "", "note"), ("North", "1", "a"), ("", "2", "b"), ("South", "3", "c"))
     sheet += '<mergeCells><mergeCell ref="A1:B1"/><mergeCell ref="A2:A3"/></mergeCells>'
@@ -164,6 +175,55 @@ def test_damage_and_bombs_are_one_line(open_bytes: Open) -> None:
     bomb = xlsx(rows(*[("A" * 1000,)] * 3000))
     with pytest.raises(LimitExceeded, match="unpacks to more than"):
         open_bytes(bomb, "a.xlsx", limits=Limits(zip_bytes=1 << 20))
+
+
+def sheet_of(*lines: str, merges: str = "") -> str:
+    """A sheet of rows of cells."""
+    made = "".join(f'<row r="{n}">{cells}</row>' for n, cells in enumerate(lines, 1))
+    return f"<sheetData>{made}</sheetData><mergeCells>{merges}</mergeCells>"
+
+
+SHARED = f"<si><t>{'A' * 10_000}</t></si>"
+
+
+def test_a_row_that_repeats_one_string_is_stopped(open_bytes: Open) -> None:
+    once = '<c t="s"><v>0</v></c>'
+    at_once = xlsx(sheet_of(once * 150), strings=SHARED)
+    with pytest.raises(LimitExceeded, match="over 1,000,000 characters"):
+        open_bytes(at_once, "a.xlsx", limits=Limits(token_bytes=1_000_000))
+    in_rows = xlsx(sheet_of(*[once * 15] * 10), strings=SHARED)
+    with pytest.raises(LimitExceeded, match="over 1,000,000 characters"):
+        open_bytes(in_rows, "a.xlsx", limits=Limits(token_bytes=1_000_000))
+    with pytest.raises(LimitExceeded, match="row 1 is longer"):
+        wide = xlsx(sheet_of(once, merges='<mergeCell ref="A1:BL1"/>'), strings=SHARED)
+        open_bytes(wide, "a.xlsx", limits=Limits(token_bytes=500_000))
+    assert text_of(open_bytes(in_rows, "a.xlsx")).count("A" * 10_000) == 150
+
+
+def test_what_cells_repeat_counts_as_unpacked(open_bytes: Open) -> None:
+    filled = sheet_of('<c r="A1" t="s"><v>0</v></c>', *[""] * 50, merges='<mergeCell ref="A1:A9999"/>')
+    filled = filled.replace("</row>", '<c r="B1"><v>1</v></c></row>')
+    for sheet in (filled, sheet_of(*['<c r="A1" t="s"><v>0</v></c>'] * 50)):
+        with pytest.raises(LimitExceeded, match="unpacks to more than"):
+            open_bytes(xlsx(sheet, strings=SHARED), "a.xlsx", limits=Limits(zip_bytes=400_000))
+
+
+class Cells(dict[int, str]):
+    """Counts how often a cell is to be filled."""
+
+    n_fills = 0
+
+    def setdefault(self, column: int, text: str = "", /) -> str:
+        self.n_fills += 1
+        return super().setdefault(column, text)
+
+
+def test_merged_ranges_over_one_another_are_filled_once() -> None:
+    writer = RowWriter(Merges([(1, 1, 9, 2)] * 1000), 1000)
+    assert writer.row(1, {1: "x"}) == ["| x | x |\n", "|---|---|\n"]
+    cells = Cells({3: "y"})
+    assert writer.row(2, cells) == ["| x | x | y |\n"]
+    assert cells.n_fills == 2
 
 
 def test_a_missing_sheet_is_told(open_bytes: Open) -> None:

@@ -25,7 +25,7 @@ KEYS = f"""
 [[keys]]
 name = "alice"
 key = "{ALICE}"
-latency_slo_ms = 60000
+latency_slo_ms = 3600000
 tenant_weight = 2
 metrics = true
 
@@ -37,7 +37,7 @@ latency_slo_ms = 0.001
 [[keys]]
 name = "slow"
 key = "{SLOW}"
-max_tokens_per_sec = 2
+max_tokens_per_sec = 0.01
 """
 PATIENCE_S = 120
 """Longer than any machine takes; what is slow is no failure."""

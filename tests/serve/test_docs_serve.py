@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from serve.serving import ALICE, KEYS, Serving
+from serve.serving import ALICE, KEYS, PATIENCE_S, Serving
 
 from localctx.serve.keys import read_keys
 
@@ -41,7 +41,7 @@ def test_the_curl_examples(server: Serving, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert '"error"' not in done.stdout
     reply, uploaded, listed = re.findall(r"\{.*?\}(?=\{\"|data: )", done.stdout, re.S)[:3]

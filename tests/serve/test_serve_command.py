@@ -13,6 +13,7 @@ from typing import Any
 
 import openai
 import pytest
+from serve.serving import PATIENCE_S
 
 from localctx.errors import UsageError
 from localctx.serve.running import check_address, is_loopback, listen
@@ -58,7 +59,7 @@ def start(
 @pytest.mark.slow
 def test_a_signal_lets_a_running_answer_finish_and_ends_with_its_code(start: Callable[..., Any]) -> None:
     for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
-        process, url = start("--max-tokens", "300")
+        process, url = start("--max-tokens", "300", "--grace", str(PATIENCE_S))
         client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         messages: list[Any] = [{"role": "user", "content": "Go on."}]
         stream = client.chat.completions.create(model="tiny", messages=messages, stream=True)
@@ -66,7 +67,7 @@ def test_a_signal_lets_a_running_answer_finish_and_ends_with_its_code(start: Cal
         process.send_signal(number)
         reasons += [chunk.choices[0].finish_reason for chunk in stream]
         assert reasons[-1] in ("stop", "length")
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == code, err
         assert "Traceback" not in err
 
@@ -86,10 +87,10 @@ def test_an_answer_that_takes_longer_than_the_grace_is_ended(start: Callable[...
     readers = [threading.Thread(target=read_to_the_end, args=(stream,)) for stream in streams]
     for reader in readers:
         reader.start()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, "Traceback" in err) == (0, False), err
     for reader in readers:
-        reader.join(30)
+        reader.join(PATIENCE_S)
         assert not reader.is_alive()
 
 

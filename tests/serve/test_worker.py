@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from serve.serving import PATIENCE_S
 
 from localctx.engine.echo import EchoModel
 from localctx.errors import LocalctxError
@@ -16,8 +17,6 @@ from localctx.serve.keys import ANYONE, Tenant
 from localctx.serve.tickets import Busy, ChatJob, End, Outcome, Stopping, Ticket
 from localctx.serve.worker import Outcomes, Worker
 from localctx.values import Message, Piece, Request, Sampling
-
-WAIT_S = 30
 
 
 class Asked:
@@ -45,7 +44,7 @@ class Asked:
     def take(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
         self.begun.set()
-        assert self.go_on.wait(WAIT_S)
+        assert self.go_on.wait(PATIENCE_S)
         if isinstance(outcome, End):
             self.was_let_go = self.let_go.is_set()
             self.ended.set()
@@ -86,7 +85,7 @@ def test_many_are_answered_each_with_its_own_text() -> None:
         for one in many:
             worker.push(one.ticket)
         for n, one in enumerate(many):
-            assert one.ended.wait(WAIT_S)
+            assert one.ended.wait(PATIENCE_S)
             assert one.text.endswith(f"number {n}")
             assert one.was_let_go, "who hears the end finds it counted"
             assert one.ticket.n_generated > 0
@@ -98,12 +97,12 @@ def test_who_cancels_frees_the_place_and_hears_nothing_more(endless: EchoModel) 
         first, second = Asked(endless, "a", 20_000, is_held=True), Asked(endless, "b", 3)
         worker.push(first.ticket)
         worker.push(second.ticket)
-        assert first.begun.wait(WAIT_S)
+        assert first.begun.wait(PATIENCE_S)
         assert not second.begun.is_set()
         worker.cancel(first.ticket)
         first.go_on.set()
-        assert second.ended.wait(WAIT_S)
-        assert first.let_go.wait(WAIT_S)
+        assert second.ended.wait(PATIENCE_S)
+        assert first.let_go.wait(PATIENCE_S)
         assert not first.ended.is_set()
         assert 0 < first.ticket.n_generated < 20_000
         worker.cancel(first.ticket)  # again is harmless
@@ -113,7 +112,7 @@ def test_a_full_line_refuses_and_a_waiting_one_can_leave(endless: EchoModel) -> 
     with working(endless, n_seq=1, max_queue=2, n_ctx=32_768) as (worker, _):
         running = Asked(endless, "a", 20_000, is_held=True)
         worker.push(running.ticket)
-        assert running.begun.wait(WAIT_S)
+        assert running.begun.wait(PATIENCE_S)
         waiting = [Asked(endless, "b", 3) for _ in range(2)]
         for one in waiting:
             worker.push(one.ticket)
@@ -130,16 +129,16 @@ def test_draining_ends_what_waits_and_lets_what_runs_finish(endless: EchoModel) 
         running, waiting = Asked(endless, "a", 300, is_held=True), Asked(endless, "b", 3)
         worker.push(running.ticket)
         worker.push(waiting.ticket)
-        assert running.begun.wait(WAIT_S)
+        assert running.begun.wait(PATIENCE_S)
         worker.drain()
-        assert waiting.ended.wait(WAIT_S)
+        assert waiting.ended.wait(PATIENCE_S)
         assert isinstance(end := waiting.outcomes[-1], End)
         assert end.error is not None
         assert "shutting down" in end.error.message
         with pytest.raises(Stopping):
             worker.push(Asked(endless, "c").ticket)
         running.go_on.set()
-        assert running.ended.wait(WAIT_S)
+        assert running.ended.wait(PATIENCE_S)
         assert running.ticket.n_generated == 300
 
 
@@ -149,12 +148,12 @@ def test_a_step_that_fails_fails_what_was_open_and_nothing_later(monkeypatch: py
         fail_once(chats, monkeypatch)
         failed = Asked(model, "one two")
         worker.push(failed.ticket)
-        assert failed.ended.wait(WAIT_S)
+        assert failed.ended.wait(PATIENCE_S)
         assert isinstance(end := failed.outcomes[-1], End)
         assert end.error is not None
         later = Asked(model, "one two")
         worker.push(later.ticket)
-        assert later.ended.wait(WAIT_S)
+        assert later.ended.wait(PATIENCE_S)
         assert later.text == "one two"
         assert worker.is_alive
 
@@ -190,7 +189,7 @@ def test_a_bug_in_the_thread_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(chats, "step", lambda: 1 / 0)
         one = Asked(model, "one")
         worker.push(one.ticket)
-        assert one.ended.wait(WAIT_S)
+        assert one.ended.wait(PATIENCE_S)
         assert one.let_go.is_set()
         assert not worker.is_alive
         with pytest.raises(Stopping):

@@ -17,6 +17,7 @@ from localctx.engine.source_values import NothingFits, Phrase, Sources
 from localctx.errors import UsageError
 from localctx.selection.passage_values import date_spans, passage_values
 from localctx.session.extract import extract
+from localctx.session.extract_passages import _is_same_number
 from localctx.session.extraction import Extraction, FoundRecord
 from localctx.settings import Settings
 
@@ -96,6 +97,46 @@ def test_a_value_that_does_not_stand_in_its_sentence_leaves_the_record_out(
     assert values(records) == [second]
     assert done.passed.n_unheld == 1
     assert any("does not stand in the text" in warning for warning in done.warnings)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("0.00005", 0.00005),
+        ("0.000000125", 1.25e-7),
+        ("1200", 1200.0),
+        ("10000000000000000000000", 1e22),
+        ("3.14159265358979323846", 3.14159265358979323846),
+        ("12345678901234567890", 12345678901234567890),
+    ],
+)
+def test_a_number_is_held_however_it_is_spelled(
+    open_text: Callable[..., Document], written: str, read: float
+) -> None:
+    schema = {"properties": {"rate": {"type": "number"}}, "required": ["rate"]}
+    records, done = run([open_text(f"It has a rate of {written} now.")], schema, Scripted({"rate": read}))
+    assert (values(records), done.passed.n_unheld) == ([{"rate": read}], 0)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("0.00005", 0.00006),
+        ("12345678901234567890", 12345678901234567891),
+        ("1.2.3", 1.2),
+        ("7", float("inf")),
+        ("7", float("nan")),
+    ],
+)
+def test_another_number_is_not_held(open_text: Callable[..., Document], written: str, read: float) -> None:
+    schema = {"properties": {"rate": {"type": "number"}}, "required": ["rate"]}
+    text = f"It has the rates {written} and 8 now."
+    records, done = run([open_text(text)], schema, Scripted({"rate": read}))
+    assert (records, done.passed.n_unheld + done.passed.n_broken) == ([], 1)
+
+
+def test_no_number_is_held_as_one_without_end() -> None:
+    assert not _is_same_number(float("inf"), "9" * 400)
 
 
 def test_what_is_no_json_is_counted(open_text: Callable[..., Document]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,13 +14,15 @@ from session.test_kept_kv import chapters
 
 from localctx.document import Document, open_document
 from localctx.engine import EchoModel, EngineOptions, open_model
-from localctx.kv_taps import Taps
+from localctx.kv_taps import Tap, Taps
+from localctx.session import outlines, stored_sections
 from localctx.session.answer import Answer
 from localctx.session.events import Event, Notice, Planned, SectionDone
 from localctx.session.indexed import Indexed
 from localctx.session.indexing import index_documents
 from localctx.session.sections import SECTION_TOKENS, is_small
 from localctx.session.summarize import summarize
+from localctx.session.wording import Asked
 from localctx.settings import Settings
 from localctx.values import ModelInfo
 
@@ -179,8 +182,8 @@ def test_a_document_that_grew_keeps_its_first_sections(desk: Desk) -> None:
     assert desk.summarize(str(desk.folder / "book.md"))[0].tokens.evaluated == 0
 
 
-def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two sections the model is told to stop; the next run makes the others."""
+def stop_after_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two sections beside a prefill the model is told to stop."""
     from localctx.engine.kv_context import LlamaKVContext
 
     plain: Callable[..., None] = LlamaKVContext.stream  # type: ignore[assignment]  # whatever it takes
@@ -199,8 +202,27 @@ def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch:
             self._taps = Taps(taps.taps, tell, taps.n_side, taps.n_tokens)
         return plain(self, *words, **more)
 
-    file = desk.write(BOOK)
     monkeypatch.setattr(LlamaKVContext, "stream", stopping)
+
+
+def stop_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decoded from stored KV is told to stop at once."""
+    from localctx.engine.kv_context import LlamaKVContext
+
+    plain = LlamaKVContext.open_batch
+
+    def stopped(self: LlamaKVContext) -> object:
+        batch = plain(self)
+        batch.stop()
+        return batch
+
+    monkeypatch.setattr(LlamaKVContext, "open_batch", stopped)
+
+
+def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run makes the others."""
+    file = desk.write(BOOK)
+    stop_after_two(monkeypatch)
     done, events = desk.index(file)
     assert done.was_cancelled
     n_first = len(of_kind(events, SectionDone))
@@ -212,12 +234,81 @@ def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch:
     assert desk.summarize(file)[0].tokens.evaluated == 0
 
 
+def test_a_stop_on_the_way_is_a_summary_cut_short(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the prefill, and from stored KV, where index says so too."""
+    file = desk.write(BOOK)
+    stop_after_two(monkeypatch)
+    answer, _ = desk.summarize(file, strategy="stream")
+    assert (answer.strategy, answer.finish_reason) == ("stream", "cancelled")
+    assert 0 < answer.coverage.tokens_read < answer.coverage.tokens_total
+    monkeypatch.undo()
+    other = desk.write(chapters(20, seed=3), "other.md")
+    assert not desk.index(other, summaries=False)[0].was_cancelled
+    stop_batches(monkeypatch)
+    answer, _ = desk.summarize(other, strategy="stream")
+    assert (answer.strategy, answer.finish_reason) == ("stream", "cancelled")
+    assert desk.index(other)[0].was_cancelled
+
+
+def test_sections_that_cannot_be_made_are_no_stop(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context for one request at a time: said, and the parts are read."""
+    file = desk.write(BOOK)
+    desk.index(file, summaries=False)
+    monkeypatch.setattr(stored_sections, "BatchingContext", type("Other", (), {}))
+    answer, _ = desk.summarize(file, strategy="stream")
+    assert answer.finish_reason == "stop"
+    assert answer.coverage.tokens_dropped == 0
+    assert any("one request at a time" in warning for warning in answer.warnings)
+    assert any("read by themselves" in warning for warning in answer.warnings)
+    done, _ = desk.index(file)
+    assert not done.was_cancelled
+    assert any("sections are not summarised" in warning for warning in done.warnings)
+
+
 def test_a_small_window_and_a_small_context_do(desk: Desk) -> None:
     file = desk.write(BOOK)
-    _, events = desk.index(file, ctx=768, kv="window=256,sinks=128")
-    assert len(of_kind(events, SectionDone)) > 3
-    _, events = desk.index(file, kv="policy=independent")
-    assert not of_kind(events, SectionDone)  # the points are there
+    done, events = desk.index(file, ctx=768, kv="window=256,sinks=128")
+    assert len(of_kind(events, SectionDone)) == n_sections(done) > 3
+
+
+def test_a_window_narrower_than_a_section_gives_no_point_of_its_end_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the prefill its beginning is gone when its end is reached: it is put back afterwards."""
+    tapped: list[Tap] = []
+    plain = outlines._taps
+
+    def noted(outline: outlines.Outline, asked: Sequence[Future[Asked]]) -> Taps:
+        taps = plain(outline, asked)
+        tapped.extend(taps.taps if asked else ())
+        return taps
+
+    monkeypatch.setattr(outlines, "_taps", noted)
+    file = desk.write(BOOK)
+    desk.index(file, kv="window=256", store=str(desk.folder / "narrow"))
+    assert not tapped
+    desk.index(file, kv="window=1024", store=str(desk.folder / "wide"))
+    assert len(tapped) > 3
+
+
+def test_points_of_another_window_or_codec_are_not_taken_for_exact_ones(desk: Desk) -> None:
+    """Those that saw all before them serve whatever the window is."""
+    file = desk.write(BOOK)
+    done, _ = desk.index(file, kv="window=256")
+    assert desk.summarize(file)[0].strategy != "stream"
+    assert desk.summarize(file, kv="window=256")[0].tokens.evaluated == 0
+    _, events = desk.index(file, kv="codec=int8")
+    assert len(of_kind(events, SectionDone)) == n_sections(done)
+    assert desk.summarize(file, kv="codec=f16")[0].strategy != "stream"
+    for kv in ("codec=int8", "", "window=8192"):  # KV in any codec serves where none is asked for
+        assert desk.summarize(file, kv=kv)[0].tokens.evaluated == 0, kv
+
+
+def test_equal_sections_share_a_point(desk: Desk) -> None:
+    file = desk.write("# One\n\n" + "The mill stands by the river. " * 800)
+    desk.index(file, kv="window=256")
+    answer, _ = desk.summarize(file, kv="window=256")
+    assert (answer.strategy, answer.tokens.evaluated) == ("stream", 0)
 
 
 @pytest.mark.parametrize("kv", ["policy=independent", "window=512,routed=2"])

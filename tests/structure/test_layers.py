@@ -24,7 +24,19 @@ ORDER = [
     "forecast",
     "registry",
 ]
-LEAVES = {"api", "batch", "bench", "cli", "doctor", "eval", "from_settings", "serve", "verify"}
+LEAVES = {
+    "api",
+    "api_chat",
+    "api_events",
+    "batch",
+    "bench",
+    "cli",
+    "doctor",
+    "eval",
+    "from_settings",
+    "serve",
+    "verify",
+}
 SHARED = {
     "",
     "_native",

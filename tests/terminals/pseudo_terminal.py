@@ -30,6 +30,19 @@ def lingering(generation, batch):
 Generation._collect = lingering
 """
 """Before PROGRAM: a token takes 30 ms at least, so that an answer is not over while a test looks."""
+LINGERING_PREFILL = """
+import time
+from localctx.session.encoding import Encoder
+
+encode = Encoder._encode
+
+def lingering(encoder, chunk):
+    time.sleep(0.3)
+    encode(encoder, chunk)
+
+Encoder._encode = lingering
+"""
+"""The same for a prefill: a thousand tokens take 0.3 s at least."""
 PAINTS = "\x1b[?2026h"
 
 
