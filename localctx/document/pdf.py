@@ -6,24 +6,21 @@ Parsing happens in a child process (isolate.py): a page that crashes, stalls or 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from localctx.document.isolate import ChildFailed, IsolationLimits, isolated
-from localctx.document.pages import PageRanges, page_list, page_ranges
-from localctx.document.pdf_quality import GOOD_ENOUGH
+from localctx.document.pages import PageRanges, page_ranges
+from localctx.document.pdf_told import Told
 from localctx.errors import InputError, LimitExceeded, UsageError
 from localctx.names import display_name
 from localctx.values import Progress
 
 LAST_PAGE = 1 << 30
 """As the last page wanted: whatever is the last one."""
-
-SHOWN_CHARACTERS = 80
-"""Of hidden text, in a warning."""
 
 __all__ = [
     "OutlineEntry",
@@ -85,7 +82,9 @@ class PdfPage:
 
     `text` has a blank line between paragraphs and no trailing white space, tables as Markdown, no running
     headers and page numbers; "" for a page without text. hidden: why, and what, nobody sees: not in `text`.
-    is_recognised: the text is an invisible layer over a picture.
+    running: the headers and footers that went, since an earlier page or a bookmark says the same.
+    is_recognised: the text is an invisible layer over a picture. is_incomplete: more text is drawn
+    than was read.
     """
 
     number: int
@@ -95,7 +94,9 @@ class PdfPage:
     engine: str = ""
     headings: tuple[PdfHeading, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
+    running: tuple[str, ...] = ()
     is_recognised: bool = False
+    is_incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,9 @@ def extract_pdf(
     try:
         wanted = wanted_pages(pages, header, job.name)
         if pages is not None and pages[-1] > header.n_pages and pages[-1] != LAST_PAGE:
-            stream.warnings.append(f"the document has {header.n_pages} pages; those beyond were left out")
+            stream.told.warnings.append(
+                f"the document has {header.n_pages} pages; those beyond were left out"
+            )
         yield header
         for n_done, number in enumerate(wanted, 1):
             page = stream.page(number, wanted[n_done:])
@@ -140,11 +143,7 @@ def extract_pdf(
             yield page
     finally:
         stream.items.close()
-    if stream.unread:
-        stream.warnings.append(f"{page_list(stream.unread)}: damaged, no engine could read it")
-    if stream.garbled:
-        stream.warnings.append(f"{page_list(stream.garbled)}: the text looks garbled in every engine")
-    yield PdfEnd((*stream.warnings, *stream.hidden_text()))
+    yield PdfEnd(tuple(stream.told.all()))
 
 
 class PageStream:
@@ -153,11 +152,7 @@ class PageStream:
     def __init__(self, job: Job, items: Generator[Item, None, None]) -> None:
         self.job = job
         self.items = items
-        self.warnings: list[str] = []
-        self.garbled: list[int] = []
-        self.unread: list[int] = []
-        self.recognised: list[int] = []
-        self.hidden: dict[str, list[tuple[int, str]]] = {}
+        self.told = Told()
         self.n_lost = 0
         self.has_read = False
 
@@ -169,12 +164,13 @@ class PageStream:
                 headings = (PdfHeading(*heading) for heading in fields.pop("headings"))
                 provisional = fields.pop("provisional", False)
                 hidden = ((reason, text) for reason, text in fields.pop("hidden"))
-                page = PdfPage(**fields, headings=tuple(headings), hidden=tuple(hidden))
+                running = tuple(fields.pop("running"))
+                page = PdfPage(**fields, headings=tuple(headings), hidden=tuple(hidden), running=running)
                 self.has_read = True
                 if not provisional:
                     break
             if not page.engine:
-                self.unread.append(number)
+                self.told.unread.append(number)
         except ChildFailed as failure:
             if not self.has_read and failure.reason != "cpu":  # it may have been another page, sampled before
                 self.has_read = True
@@ -183,28 +179,8 @@ class PageStream:
             self.give_up(number, failure, bool(page.text))
             if following:
                 self.items = self.job.open(page_ranges(following), may_sample=False)[1]
-        if page.text and page.quality < GOOD_ENOUGH:
-            self.garbled.append(number)
-        if page.is_recognised:
-            self.recognised.append(number)
-        for reason, text in page.hidden:
-            self.hidden.setdefault(reason, []).append((number, text))
+        self.told.note(page)
         return page
-
-    def hidden_text(self) -> Iterator[str]:
-        """What is told of text that nobody sees."""
-        for reason, places in self.hidden.items():
-            pages = page_list(sorted({number for number, _ in places}))
-            n_characters = sum(len(text) for _, text in places)
-            yield (
-                f"{pages}: hidden text ({reason}) was left out, {n_characters:,} characters, "
-                f"“{shortened(places[0][1])}”"
-            )
-        if self.recognised:
-            yield (
-                f"{page_list(self.recognised)}: the text is an invisible layer over a picture, as text "
-                "recognition (OCR) writes it"
-            )
 
     def give_up(self, number: int, failure: ChildFailed, has_text: bool) -> None:
         """Note that the child died on a page, or stop where that happened too often."""
@@ -215,13 +191,7 @@ class PageStream:
                 "leave such pages out with --pages, or print the file to a new PDF",
             ) from None
         what = "no second engine could check page" if has_text else "nothing was read of page"
-        self.warnings.append(f"{what} {number}: its reading {failure.detail}")
-
-
-def shortened(text: str) -> str:
-    """The beginning of a text as one line."""
-    line = display_name(" ".join(text.split()))
-    return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1].rstrip() + "…"
+        self.told.warnings.append(f"{what} {number}: its reading {failure.detail}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,14 +200,15 @@ class Pages:
             every = (line for seen in self.sampled.values() for line in seen.lines)
             self.reader.usual_widths = usual_widths(every)
         placed = {i: (seen.lines, seen.box) for i, seen in self.sampled.items()}
-        self.margins = learned_margins(placed, [title for _, title, _ in outline])
+        self.margins = learned_margins(placed, [title for _, title, _ in outline], self.reader.n_pages)
+        self.running: list[str] = []
 
     def items(self, index: int) -> Iterator[Item]:
         """A page as a JSON value; before it, provisionally, the first engine's where others are asked."""
-        engine, label = self.reader.engine, None
+        engine, label, self.running = self.reader.engine, None, []
         try:
             seen = self.sampled.pop(index, None) or self.reader.read(index)
-            lines, label = self.margins.split(index, seen.lines, seen.box)
+            lines, label, self.running = self.margins.split(index, seen.lines, seen.box)
             seen = replace(seen, lines=tuple(lines))
             raw = self.composed(index, seen) if seen.lines else seen.text
             missing = is_missing(seen, raw)
@@ -216,10 +217,13 @@ class Pages:
         first = Version(clean_text(raw), text_quality(raw), engine)
         if not raw.strip() and not missing:
             first = Version("", 0.0 if seen.n_drawn else 1.0, engine)
-        elif missing or (first.quality < GOOD_ENOUGH and not seen.hidden):
+        elif seen.hidden:  # other engines tell no hidden text apart: theirs would bring it back
+            yield self.item(index, first, seen, label) | {"is_incomplete": missing}
+            return
+        elif missing or first.quality < GOOD_ENOUGH:
             yield self.item(index, first, seen, label) | {"provisional": True}
             best = self.best(first, index)
-            yield self.item(index, best, seen if best is first else Reading(""), label)
+            yield self.item(index, best, seen if best is first else replace(seen, lines=()), label)
             return
         yield self.item(index, first, seen, label)
 
@@ -241,6 +245,7 @@ class Pages:
             "engine": version.engine,
             "headings": locate_titles(titles, version.text) if version.text else [],
             "hidden": seen.hidden,
+            "running": self.running,
             "is_recognised": seen.drawn is not None and seen.drawn.is_recognised,
         }
 

@@ -5,9 +5,10 @@ A cell that spans several rows or columns is repeated in each. Knows nothing of 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from statistics import median
 
 from localctx.document.pdf_cells import Part, Table, cell_text
@@ -60,17 +61,18 @@ class Grid:
 
         def find(cell: tuple[int, int]) -> tuple[int, int]:
             while owner[cell] != cell:
+                owner[cell] = owner[owner[cell]]
                 cell = owner[cell]
             return cell
 
+        right_of = walls(self.upright, self.xs, middles(self.ys))
+        below = walls(self.level, self.ys, middles(self.xs))
         for i in range(self.n_rows):
-            y = (self.ys[i] + self.ys[i + 1]) / 2
             for j in range(self.n_columns):
-                x = (self.xs[j] + self.xs[j + 1]) / 2
-                if j + 1 < self.n_columns and not crosses(self.upright, self.xs[j + 1], y):
+                if j + 1 < self.n_columns and not right_of[j + 1][i]:
                     first, second = sorted((find((i, j)), find((i, j + 1))))
                     owner[second] = first
-                if i + 1 < self.n_rows and not crosses(self.level, self.ys[i + 1], x):
+                if i + 1 < self.n_rows and not below[i + 1][j]:
                     first, second = sorted((find((i, j)), find((i + 1, j))))
                     owner[second] = first
         return {cell: find(cell) for cell in owner}
@@ -142,9 +144,26 @@ def edges(values: Iterable[float]) -> list[float]:
     return [median(group) for group in kept]
 
 
-def crosses(rules: Iterable[Rule], at: float, place: float) -> bool:
-    """Whether a line lies at `at` where the other coordinate is `place`."""
-    return any(abs(r.at - at) <= 2 * NEAR and r.low - 1 <= place <= r.high + 1 for r in rules)
+def middles(edges: Sequence[float]) -> list[float]:
+    """The middle between each edge and the next."""
+    return [(a + b) / 2 for a, b in pairwise(edges)]
+
+
+def walls(rules: Iterable[Rule], edges: Sequence[float], places: Sequence[float]) -> list[list[bool]]:
+    """For each edge, and each place along it, whether a line lies there. Each line is looked at once."""
+    ascending = sorted(range(len(edges)), key=lambda n: edges[n])
+    ats = [edges[n] for n in ascending]
+    is_reversed = len(places) > 1 and places[0] > places[-1]
+    along = list(reversed(places)) if is_reversed else list(places)
+    begun = [[0] * (len(places) + 1) for _ in edges]  # lines that begin at a place, less those that ended
+    for rule in rules:
+        first, end = bisect_left(along, rule.low - 1), bisect_right(along, rule.high + 1)
+        if first < end:
+            for n in ascending[bisect_left(ats, rule.at - 2 * NEAR) : bisect_right(ats, rule.at + 2 * NEAR)]:
+                begun[n][first] += 1
+                begun[n][end] -= 1
+    found = [[n_lines > 0 for n_lines in accumulate(changes[:-1])] for changes in begun]
+    return [row[::-1] for row in found] if is_reversed else found
 
 
 def table_of(grid: Grid, parts: Sequence[Part]) -> Table | None:
@@ -169,7 +188,9 @@ def table_of(grid: Grid, parts: Sequence[Part]) -> Table | None:
     rows = [[texts.get(owners[i, j], "") for j in range(grid.n_columns)] for i in range(grid.n_rows)]
     spanned = [spans(owners, i, grid) for i in range(grid.n_rows)]
     filled = [(row, spans_more) for row, spans_more in zip(rows, spanned, strict=True) if any(row)]
-    caption = filled.pop(0)[0][0] if filled and len(set(filled[0][0])) == 1 else ""
+    top = next((i for i, row in enumerate(rows) if any(row)), 0)
+    is_caption = len({owners[top, j] for j in range(grid.n_columns)}) == 1
+    caption = filled.pop(0)[0][0] if filled and is_caption else ""
     used = frozenset(inside - outside)
     if len(filled) < 2 or not used:
         return None

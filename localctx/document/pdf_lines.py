@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pypdfium2.raw as c
 
+from localctx.document.pdf_hints import WIDE_GAP, may_hold_table
 from localctx.document.pdf_layout import PlacedLine, Word
 from localctx.document.pdf_objects import Box, Drawn, address
 
@@ -22,8 +23,6 @@ __all__ = ["Hidden", "LineReader", "box_fields", "usual_widths"]
 LINE = re.compile("[^\r\n\ufffe\x02]+[\ufffe\x02]?|[\ufffe\x02]")
 """A line without its end; pdfium's marks of a cut word end a line, and belong to it."""
 WORD = re.compile(r"\S+")
-WIDE_GAP = 0.7
-"""Space between two words, by the height of the line, from which it is measured."""
 CHARACTER_WIDTH = 0.24
 """Of a narrow character, by the height of the line: a word that may be narrower is measured to its end."""
 TINY = 2.0
@@ -32,11 +31,8 @@ TINY = 2.0
 LEAST_CHARACTERS, LEAST_LINES = 25, 20
 """Of lines from which is learned how wide text usually is."""
 SLACK = 1.1
-FAR = 130.0
-"""Points within which a table's rows stand."""
-LONG_PIECE = 40
-"""Characters of a piece beside one other that is prose."""
 OUTSIDE = "outside the page"
+TOO_SMALL = "too small to read"
 
 char_box = c.FPDFText_GetLooseCharBox
 box_fields = struct.Struct("4f").unpack
@@ -116,7 +112,7 @@ class LineReader:
         seen = self._seen(words)
         if not seen:
             return None
-        return self._placed(line if len(seen) == len(words) else " ".join(w.text for w in seen), seen)
+        return self._placed(line if seen == words else " ".join(word.text for word in seen), seen)
 
     def _sketched(self, line: str, start: int) -> PlacedLine | None:
         """A line as one word where it is no wider than usual; None where it may be hidden."""
@@ -174,24 +170,47 @@ class LineReader:
         seen: list[Measured] = []
         is_outside = all(map(self._is_outside, words))  # a line that only runs over the edge is read whole
         for word in words:
-            reason = OUTSIDE if is_outside else self._reason(word)
-            if reason is None:
-                seen.append(word)
-            elif self.hidden and self.hidden[-1].reason == reason:
-                self.hidden[-1] = Hidden(reason, f"{self.hidden[-1].text} {word.text}")
-            else:
-                self.hidden.append(Hidden(reason, word.text))
+            for reason, piece in [(OUTSIDE, word)] if is_outside else self._pieces(word):
+                if reason is None:
+                    seen.append(piece)
+                else:
+                    self._put_aside(reason, piece.text)
         return seen
 
-    def _reason(self, word: Measured) -> str | None:
-        """Why nobody sees a word, None where it is seen."""
-        if self._reasons:
-            item = c.FPDFText_GetTextObject(self.text_page, word.first)
-            if item and (reason := self._reasons.get(address(item))):
-                return reason
-        if 0 < word.top - word.bottom < self._tiny and 0 < abs(word.right - word.left) < self._tiny:
-            return "too small to read"
-        return None
+    def _put_aside(self, reason: str, text: str) -> None:
+        """Keep words that nobody sees, with those before them where the reason is the same."""
+        if self.hidden and self.hidden[-1].reason == reason:
+            self.hidden[-1] = Hidden(reason, f"{self.hidden[-1].text} {text}")
+        else:
+            self.hidden.append(Hidden(reason, text))
+
+    def _pieces(self, word: Measured) -> Iterator[tuple[str | None, Measured]]:
+        """The characters of a word that are seen, then those that are not, with the reason. A word may be
+        drawn in pieces: what hides one says nothing of the others."""
+        first, last = self._item(word.first), self._item(word.last)
+        n = len(word.text)
+        if first == last or word.last - word.first != n - 1:
+            yield self._reasons.get(first) or self._small(word), word
+            return
+        places: dict[str | None, list[int]] = {}
+        for i in range(n):
+            places.setdefault(self._reasons.get(self._item(word.first + i)), []).append(i)
+        for reason in sorted(places, key=lambda reason: reason is not None):
+            text = "".join(word.text[i] for i in places[reason])
+            first, last = word.first + places[reason][0], word.first + places[reason][-1]
+            char_box(self.text_page, first, self._box)
+            yield reason, Measured(text, first, last, *box_fields(self._box))
+
+    def _item(self, character: int) -> int:
+        """The address of the object that draws a character; 0 where none does or nothing drawn is hidden."""
+        item = c.FPDFText_GetTextObject(self.text_page, character) if self._reasons else None
+        return address(item) if item else 0
+
+    def _small(self, word: Measured) -> str | None:
+        """Why nobody sees a small word. Fonts that have no height are measured by their signs, of which a
+        dash or a point is small at any size."""
+        is_small = 0 < word.top - word.bottom < self._tiny and 0 < abs(word.right - word.left) < self._tiny
+        return TOO_SMALL if is_small and word.text[0].isalnum() else None
 
     def _is_outside(self, word: Measured) -> bool:
         """Whether a word is drawn where no page is."""
@@ -225,37 +244,6 @@ class LineReader:
         char_box(self.text_page, word.last, self._box)
         left, top, right, bottom = box_fields(self._box)
         return left, top, right, bottom
-
-
-def may_hold_table(lines: Sequence[PlacedLine], *, has_rules: bool) -> bool:
-    """Whether rows of several pieces stand near one another: three, or two where level lines are drawn.
-
-    Bullets and numbers beside a text do not count, nor, without lines, terms beside what they mean.
-    """
-    rows: dict[int, list[str]] = {}
-    for line in lines:
-        rows.setdefault(round(line.bottom), []).extend(pieces(line) if len(line.words) > 1 else [line.text])
-    found = sorted(bottom for bottom, row in rows.items() if len(row) > 1 and is_row(row, has_rules))
-    least = 2 if has_rules else 3
-    return any(b - a <= FAR for a, b in zip(found, found[least - 1 :], strict=False))
-
-
-def is_row(texts: Sequence[str], has_rules: bool) -> bool:
-    """Whether the pieces of a row may be the cells of a table."""
-    if len(texts) == 2:
-        return len(texts[0]) > 3 and (has_rules or max(map(len, texts)) <= LONG_PIECE)
-    return True
-
-
-def pieces(line: PlacedLine) -> list[str]:
-    """The words of a line, cut at wide gaps."""
-    least = WIDE_GAP * line.height
-    found = [[line.words[0].text]]
-    for word, after in pairwise(line.words):
-        if after.left - word.right > least:
-            found.append([])
-        found[-1].append(after.text)
-    return [" ".join(words) for words in found]
 
 
 def gaps(line: PlacedLine) -> int:

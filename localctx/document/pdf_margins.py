@@ -45,6 +45,14 @@ PAGE_WORD = (
 )
 ONLY_A_NUMBER = re.compile(rf"(?:{PAGE_WORD}\W*)?#(?:\W*(?:of|von|de|di|van|av|z|из|/)?\W*#)?\W*[页頁]?$")
 """Such as "12", "Page 12", "12 of 40", "- 12 -"."""
+IS_PAGE_WORD = re.compile(rf"{PAGE_WORD}$")
+COUNTED = re.compile(
+    r"(?:.*[#№º]|no|nos|nr|num|number|nummer|numéro|número|numero|id|invoice|rechnung|facture|factura|order|case|"
+    r"customer|lot|item|part|slide|sheet|vol|volume|issue|version|rev|figure|fig|table|form|exhibit|article|§)$"
+)
+"""What a number after it counts: no pages."""
+MOST_AHEAD = 20
+"""By how much a page's number among other words may be larger than the number of pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +90,34 @@ class Margins:
 
     bands: list[Band] = field(default_factory=list)
     titles: frozenset[str] = frozenset()
+    n_pages: int = 0
     seen: set[tuple[str, ...]] = field(default_factory=set)
 
     def split(
         self, index: int, lines: Sequence[PlacedLine], box: Box | None
-    ) -> tuple[list[PlacedLine], str | None]:
-        """The lines of a page without those that are running, and the number that is printed there."""
+    ) -> tuple[list[PlacedLine], str | None, list[str]]:
+        """The lines of a page without those that are running, the number that is printed there, and the rows
+        that went as they were said before."""
         if box is None or not self.bands:
-            return list(lines), None
+            return list(lines), None, []
+        gone: list[str] = []
         kept: list[PlacedLine | None] = list(lines)
         label: str | None = None
         for row in edge_rows(lines, box):
             band = next((band for band in self.bands if abs(band.at - row.at) <= SAME_HEIGHT), None)
             if band is None:
                 continue
-            number = printed_number(row, band, index)
+            number = printed_number(row, band, index, self.n_pages)
             label = label or number
             said = row.without(number)
-            is_new = not (number is not None and ONLY_A_NUMBER.match(row.bare)) and said not in self.seen
-            is_new = is_new and title_key(row.words) not in self.titles
+            is_number = number is not None and ONLY_A_NUMBER.match(row.bare) is not None
+            is_new = not is_number and said not in self.seen and title_key(row.words) not in self.titles
+            if not (is_number or is_new):
+                gone.append(" ".join(row.words))
             self.seen.add(said)
             for i in row.lines:
                 kept[i] = without_number(lines[i], number) if is_new else None
-        return [line for line in kept if line is not None], label
+        return [line for line in kept if line is not None], label, gone
 
 
 def title_key(words: Iterable[str]) -> str:
@@ -128,9 +141,10 @@ def sampled_pages(n_pages: int) -> list[int]:
 
 
 def learned_margins(
-    pages: Mapping[int, tuple[Sequence[PlacedLine], Box | None]], titles: Iterable[str]
+    pages: Mapping[int, tuple[Sequence[PlacedLine], Box | None]], titles: Iterable[str], n_pages: int
 ) -> Margins:
-    """What runs on the sampled pages (index → lines and box); `titles` are those of the outline."""
+    """What runs on the sampled pages (index → lines and box); `titles` are those of the outline, `n_pages`
+    the document's."""
     rows = {i: list(edge_rows(lines, box)) for i, (lines, box) in pages.items() if box is not None}
     heights = sorted(row.at for page in rows.values() for row in page)
     clusters: list[list[float]] = []
@@ -139,12 +153,12 @@ def learned_margins(
             clusters[-1].append(at)
         else:
             clusters.append([at])
-    found = (band_at(median(cluster), rows) for cluster in clusters if len(cluster) > 1)
+    found = (band_at(median(cluster), rows, n_pages) for cluster in clusters if len(cluster) > 1)
     keys = frozenset(title_key(title.split()) for title in titles) - {""}
-    return Margins([band for band in found if band is not None], keys)
+    return Margins([band for band in found if band is not None], keys, n_pages)
 
 
-def band_at(at: float, rows: Mapping[int, Sequence[EdgeRow]]) -> Band | None:
+def band_at(at: float, rows: Mapping[int, Sequence[EdgeRow]], n_pages: int) -> Band | None:
     """The band at a height, None where the rows there are not running."""
     here = {i: row for i, page in rows.items() for row in page if abs(row.at - at) <= SAME_HEIGHT}
     repeated: set[int] = set()
@@ -153,7 +167,7 @@ def band_at(at: float, rows: Mapping[int, Sequence[EdgeRow]]) -> Band | None:
         if j - i >= GROUP:
             continue
         counted = False
-        for first, second in zip(numbers_of(a), numbers_of(b), strict=True):
+        for first, second in zip(numbers_of(a, n_pages), numbers_of(b, n_pages), strict=True):
             if first is not None and second is not None and second - first == j - i:
                 offsets[first - i] += 1
                 counted = True
@@ -190,17 +204,32 @@ def edge_rows(lines: Sequence[PlacedLine], box: Box) -> Iterator[EdgeRow]:
             yield EdgeRow(tuple(row), words, at)
 
 
-def numbers_of(row: EdgeRow) -> list[int | None]:
+def numbers_of(row: EdgeRow, n_pages: int) -> list[int | None]:
     """The numbers at the places where a page's own may stand: first, last, and before "/ 233"."""
     return [
-        number_in(row.words[place]) if -len(row.words) <= place < len(row.words) else None for place in ENDS
+        number_at(row, place % len(row.words), n_pages) if -len(row.words) <= place < len(row.words) else None
+        for place in ENDS
     ]
 
 
-def printed_number(row: EdgeRow, band: Band, index: int) -> str | None:
+def number_at(row: EdgeRow, place: int, n_pages: int) -> int | None:
+    """The number of a word if it can be that of a page: it stands alone, beside a word for pages, or does not
+    count something else and is no larger than pages are numbered."""
+    number = number_in(row.words[place])
+    if number is None or ONLY_A_NUMBER.match(row.bare):
+        return number
+    before = row.words[place - 1].casefold().strip(EDGES) if place else ""
+    if IS_PAGE_WORD.match(before):
+        return number
+    return number if 0 < number <= n_pages + MOST_AHEAD and not COUNTED.match(before) else None
+
+
+def printed_number(row: EdgeRow, band: Band, index: int, n_pages: int) -> str | None:
     """The page's number as it is printed in the row: one that counts as its neighbours' do, or alone."""
     found = [
-        (row.words[place], number) for place, number in zip(ENDS, numbers_of(row), strict=True) if number
+        (row.words[place], number)
+        for place, number in zip(ENDS, numbers_of(row, n_pages), strict=True)
+        if number
     ]
     for word, number in found:
         if number - index in band.offsets:

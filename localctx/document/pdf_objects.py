@@ -6,11 +6,14 @@ Runs in the child only, on pdfium's page objects. Knows no tables. Points, y upw
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import pypdfium2.raw as c
+
+from localctx.document.pdf_visible import unseen
 
 __all__ = ["Box", "Drawn", "Rule", "address", "drawn_on"]
 
@@ -21,7 +24,6 @@ MAX_SEGMENTS = 500
 """Of one path: a longer one is a drawing."""
 THIN = 2.6
 """A filled area no thicker than this, in points, is a line."""
-INVISIBLE_MODES = frozenset({c.FPDF_TEXTRENDERMODE_INVISIBLE, c.FPDF_TEXTRENDERMODE_CLIP})
 SAME_COLOUR = 12
 """Most difference of a channel (0-255) at which text cannot be told from what is behind it."""
 SEEN_ALPHA = 13
@@ -29,7 +31,7 @@ WHITE = (255, 255, 255)
 SMALL_SIZE = 2.5
 """Size of a font, in its own units, from which on text cannot be tiny unless it is scaled down."""
 TINY = 1.5
-"""Height of letters, in points, that nobody reads."""
+"""Size of a font on the page, in points, whose letters nobody reads."""
 OCR_SHARE = 0.5
 """Pictures that cover this share of a page make it a scan; invisible text over it is what was recognised."""
 
@@ -47,6 +49,37 @@ class Box(NamedTuple):
     def holds(self, x: float, y: float) -> bool:
         """Whether the point lies inside."""
         return self.left <= x <= self.right and self.bottom <= y <= self.top
+
+
+class Matrix(NamedTuple):
+    """Where points are taken to: x to ax + cy + e, y to bx + dy + f."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    e: float
+    f: float
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """A point, moved."""
+        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
+
+    def box(self, box: Box) -> Box:
+        """The bounds of a box, moved."""
+        points = [self.point(x, y) for x in (box.left, box.right) for y in (box.bottom, box.top)]
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        return Box(min(xs), min(ys), max(xs), max(ys))
+
+    def then(self, after: Matrix) -> Matrix:
+        """This, then the other."""
+        e, f = after.point(self.e, self.f)
+        a, b = self.a * after.a + self.b * after.c, self.a * after.b + self.b * after.d
+        c, d = self.c * after.a + self.d * after.c, self.c * after.b + self.d * after.d
+        return Matrix(a, b, c, d, e, f)
+
+
+UNMOVED = Matrix(1, 0, 0, 1, 0, 0)
 
 
 class Rule(NamedTuple):
@@ -81,7 +114,7 @@ class Drawn:
 
 
 class Scanner:
-    """One walk over a page's objects, those inside forms too; places of the latter are the form's own."""
+    """One walk over a page's objects, those inside forms too. Of what forms draw only pictures are kept."""
 
     def __init__(self) -> None:
         self.drawn = Drawn()
@@ -90,9 +123,10 @@ class Scanner:
         self.invisible: list[object] = []
         self.channels = tuple(ctypes.c_uint() for _ in range(4))
         self.edges = tuple(ctypes.c_float() for _ in range(4))
+        self.matrix = c.FS_MATRIX()
 
-    def scan(self, objects: Iterator[object], depth: int = 0) -> None:
-        """Look at every object."""
+    def scan(self, objects: Iterator[object], depth: int = 0, place: Matrix = UNMOVED) -> None:
+        """Look at every object; `place` takes their points to the page."""
         mode_of = c.FPDFTextObj_GetTextRenderMode
         fill_of = c.FPDFPageObj_GetFillColor
         size_of, size = c.FPDFTextObj_GetFontSize, ctypes.c_float()
@@ -103,34 +137,49 @@ class Scanner:
                 return
             mode = mode_of(item)
             if mode < 0:
-                self.other(item, depth)
+                self.other(item, depth, place)
                 continue
             self.drawn.n_text += 1
-            if size_of(item, size) and size.value < SMALL_SIZE and depth == 0 and self.is_tiny(item):
+            if (
+                depth == 0
+                and size_of(item, size)
+                and size.value < SMALL_SIZE
+                and self.is_tiny(item, size.value)
+            ):
                 self.drawn.hidden[address(item)] = "too small to read"
-            if mode in INVISIBLE_MODES:
+            if mode == c.FPDF_TEXTRENDERMODE_INVISIBLE:
                 self.invisible.append(item)
-            elif mode != c.FPDF_TEXTRENDERMODE_STROKE and fill_of(item, red, green, blue, alpha):
+            elif mode == c.FPDF_TEXTRENDERMODE_FILL and fill_of(item, red, green, blue, alpha):
                 if alpha.value < SEEN_ALPHA:
                     self.drawn.hidden[address(item)] = "transparent"
                 elif depth == 0 and (red.value or green.value or blue.value):
                     self.coloured.append((item, (red.value, green.value, blue.value)))
 
-    def other(self, item: object, depth: int) -> None:
+    def other(self, item: object, depth: int, place: Matrix) -> None:
         """A path, a picture or a form."""
         kind = c.FPDFPageObj_GetType(item)
         if kind == c.FPDF_PAGEOBJ_FORM and depth < MAX_FORM_DEPTH:
             n_inside = min(c.FPDFFormObj_CountObjects(item), self.n_left)
-            self.scan((c.FPDFFormObj_GetObject(item, i) for i in range(n_inside)), depth + 1)
+            inner = self.matrix_of(item).then(place)
+            self.scan((c.FPDFFormObj_GetObject(item, i) for i in range(n_inside)), depth + 1, inner)
         elif depth == 0 and kind == c.FPDF_PAGEOBJ_PATH:
             self.path(item)
-        elif depth == 0 and kind == c.FPDF_PAGEOBJ_IMAGE:
-            self.drawn.pictures.append(self.box(item))
+        elif kind == c.FPDF_PAGEOBJ_IMAGE:
+            self.drawn.pictures.append(place.box(self.box(item)))
 
-    def is_tiny(self, item: object) -> bool:
-        """Whether a text is drawn too low to be read."""
-        box = self.box(item)
-        return 0 < box.top - box.bottom < TINY
+    def is_tiny(self, item: object, size: float) -> bool:
+        """Whether a text is drawn too small to be read: its font as it is scaled, not its signs alone, of
+        which a dash or a point is low in any font."""
+        box, matrix = self.box(item), self.matrix_of(item)
+        on_page = size * math.hypot(matrix.c, matrix.d)
+        return 0 < on_page < TINY and 0 < box.top - box.bottom < TINY
+
+    def matrix_of(self, item: object) -> Matrix:
+        """Where an object's own points are placed."""
+        found = self.matrix
+        if not c.FPDFPageObj_GetMatrix(item, found):
+            return UNMOVED
+        return Matrix(found.a, found.b, found.c, found.d, found.e, found.f)
 
     def box(self, item: object) -> Box:
         """The bounds of an object."""
@@ -169,8 +218,9 @@ class Scanner:
         elif width <= THIN < height:
             self.drawn.upright.append(Rule((box.left + box.right) / 2, box.bottom, box.top))
 
-    def judge(self, page_box: Box) -> Drawn:
-        """Decide which text is hidden, now that everything drawn is known."""
+    def judge(self, page: object, page_box: Box) -> Drawn:
+        """Decide which text is hidden, now that everything drawn is known. What seems to have the colour
+        behind it is looked at as it is drawn: rounded and clipped areas, patterns, forms may lie there."""
         drawn = self.drawn
         area = (page_box.right - page_box.left) * (page_box.top - page_box.bottom)
         covered = sum((p.right - p.left) * (p.top - p.bottom) for p in drawn.pictures)
@@ -179,11 +229,15 @@ class Scanner:
         if not drawn.is_scan:
             drawn.hidden |= {address(item): "drawn invisibly" for item in self.invisible}
         backgrounds = {WHITE, *(colour for _, colour in drawn.fills)}
+        suspects = []
         for item, colour in self.coloured:
             if any(alike(colour, other) for other in backgrounds):
-                behind = drawn.behind(self.box(item))
+                box = self.box(item)
+                behind = drawn.behind(box)
                 if behind is not None and alike(colour, behind):
-                    drawn.hidden[address(item)] = "of the colour behind it"
+                    suspects.append((item, box))
+        if suspects:
+            drawn.hidden |= {address(item): "of the colour behind it" for item in unseen(page, suspects)}
         return drawn
 
 
@@ -192,7 +246,7 @@ def drawn_on(page: object, n_objects: int, page_box: Box) -> Drawn:
     scanner = Scanner()
     get = c.FPDFPage_GetObject
     scanner.scan(get(page, i) for i in range(min(n_objects, MAX_OBJECTS)))
-    return scanner.judge(page_box)
+    return scanner.judge(page, page_box)
 
 
 def segments(item: object, n_segments: int) -> Iterator[Box]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from document.table_pdfs import PROSE
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
-from localctx.document.pdf import PdfPage, extract_pdf
+from localctx.document.pdf import PdfEnd, PdfPage, extract_pdf
 
 WORDS = PROSE.split()
 
@@ -82,3 +83,48 @@ def test_titles_at_one_height_stay(tmp_path: Path) -> None:
 def test_part_of_a_document_has_the_same_labels(tmp_path: Path) -> None:
     pages = pages_of(tmp_path / "a.pdf", book(12, "Annual Report", "{n}"), pages=range(5, 8))
     assert [(page.number, page.label) for page in pages] == [(5, "3"), (6, "4"), (7, "5")]
+
+
+def end_of(path: Path) -> tuple[str, ...]:
+    """What is told of a document."""
+    events = list(extract_pdf(path))
+    assert isinstance(events[-1], PdfEnd)
+    return events[-1].warnings
+
+
+@pytest.mark.parametrize("first", [10_001, 1])
+def test_what_counts_something_else_is_no_page_number(tmp_path: Path, first: int) -> None:
+    """Invoices of a page each, printed into one file."""
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=A4, invariant=1)
+    for page in range(6):
+        canvas.setFont("Times-Roman", 10)
+        canvas.drawString(72, 800, f"Invoice No. {first + page}")
+        canvas.drawString(72, 786, "Department: Sales")
+        for line in range(12):
+            canvas.drawString(72, 740 - 12 * line, " ".join(WORDS[page * 3 + line : page * 3 + line + 10]))
+        canvas.showPage()
+    canvas.save()
+    pages = pages_of(tmp_path / "a.pdf", out.getvalue())
+    assert [f"Invoice No. {first + n}" in page.text for n, page in enumerate(pages)] == [True] * 6
+    assert [page.label for page in pages] == [None] * 6
+    assert end_of(tmp_path / "a.pdf") == (
+        "pages 2-6: 5 rows of headers and footers that were said before were left out, “Department: Sales”",
+    )
+
+
+def test_page_numbers_alone_are_not_told(tmp_path: Path) -> None:
+    """They are labels; numbers that begin far from 1 too where they stand alone or after a word for pages."""
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=A4, invariant=1)
+    for page in range(6):
+        canvas.setFont("Times-Roman", 10)
+        canvas.drawString(72, 40, f"Page {1233 + page}")
+        for line in range(12):
+            canvas.drawString(72, 740 - 12 * line, " ".join(WORDS[page * 3 + line : page * 3 + line + 10]))
+        canvas.showPage()
+    canvas.save()
+    pages = pages_of(tmp_path / "a.pdf", out.getvalue())
+    assert [page.label for page in pages] == [str(1233 + n) for n in range(6)]
+    assert not any("Page" in page.text for page in pages)
+    assert end_of(tmp_path / "a.pdf") == ()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from document.table_pdfs import PROSE, MadeTable, made_table, markdown_tables, n_right, table_pdf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
 
 from localctx.document.pdf import PdfPage, extract_pdf
+from localctx.document.pdf_grid import NEAR, Grid, middles, walls
+from localctx.document.pdf_objects import Rule
 
 GRID = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
 
@@ -62,6 +67,59 @@ def test_a_table_that_goes_on_overleaf_has_its_header_there(tmp_path: Path, comm
     rows = [markdown_tables(page)[0] for page in pages]
     assert [part[0] for part in rows] == [cells[0]] * 2
     assert rows[0][1:] + rows[1][1:] == cells[1:]
+
+
+@pytest.mark.parametrize("first", [["0", "0"], ["–", "–"]])
+def test_a_first_row_of_equal_cells_stays_a_row(tmp_path: Path, first: list[str]) -> None:
+    cells = [first, ["7", "8"], ["9", "5"]]
+    (text,) = texts(tmp_path / "a.pdf", table_pdf([MadeTable(cells, GRID, cells)]))
+    assert markdown_tables(text) == [cells]
+
+
+def test_a_first_row_of_one_cell_is_a_caption(tmp_path: Path) -> None:
+    drawn = [["Sales", ""], ["North", "South"], ["9", "5"]]
+    (text,) = texts(tmp_path / "a.pdf", table_pdf([MadeTable(drawn, [*GRID, ("SPAN", (0, 0), (1, 0))], [])]))
+    assert markdown_tables(text) == [drawn[1:]]
+    assert "\n\nSales\n\n| North" in text
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_walls_are_where_lines_lie(data: st.DataObject) -> None:
+    """Edges ascend or descend; a line may lie near two of them, and reach beyond the grid."""
+    spot = st.integers(0, 400).map(float)
+    spots = st.lists(spot, min_size=2, max_size=6, unique=True)
+    order = data.draw(st.booleans())
+    edges = sorted(data.draw(spots), reverse=order)
+    places = middles(sorted(data.draw(spots), reverse=not order))
+    rules = [Rule(at, min(a, b), max(a, b)) for at, a, b in data.draw(st.lists(st.tuples(spot, spot, spot)))]
+    assert walls(rules, edges, places) == [
+        [
+            any(abs(r.at - at) <= 2 * NEAR and r.low - 1 <= place <= r.high + 1 for r in rules)
+            for place in places
+        ]
+        for at in edges
+    ]
+
+
+class CountedRules(list[Rule]):
+    """Rules that count how often one of them is looked at."""
+
+    n_looks = 0
+
+    def __iter__(self) -> Iterator[Rule]:
+        for rule in super().__iter__():
+            self.n_looks += 1
+            yield rule
+
+
+def test_each_line_of_a_grid_is_looked_at_once() -> None:
+    edges = [20.0 * n for n in range(31)]
+    level = CountedRules(Rule(y, x, x + 20) for y in edges for x in edges[:-1])
+    upright = CountedRules(Rule(x, y, y + 20) for x in edges for y in edges[:-1])
+    grid = Grid(edges, edges[::-1], level, upright)
+    assert all(cell == owner for cell, owner in grid.owners().items())
+    assert level.n_looks == upright.n_looks == 31 * 30
 
 
 def page_of(lines: list[list[tuple[float, str]]], font: str = "Times-Roman") -> bytes:
