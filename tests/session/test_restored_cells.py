@@ -6,7 +6,7 @@ In the first layer a token's un-rotated key depends on the token alone, which te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from session.test_kept_kv import LONG, Place, chapters
 
 from localctx._native import Run
 from localctx.engine.kv_context import LlamaKVContext
+from localctx.engine.restoring import here
 from localctx.kv import KVPart
 from localctx.session.kept import Kept
 from localctx.session.one_context import Held
@@ -38,9 +39,11 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     def placing(
         context: LlamaKVContext, tokens: Sequence[int], parts: Sequence[KVPart], *words: Any, **named: Any
     ) -> int:
-        if parts:
-            record.placed.append((list(tokens), list(parts)))
-        return place(context, tokens, parts, *words, **named)
+        n_evaluated = place(context, tokens, parts, *words, **named)
+        if parts:  # all of them are read by now
+            there = [replace(part, source=here(part.source)) for part in parts]
+            record.placed.append((list(tokens), there))
+        return n_evaluated
 
     def streaming(context: LlamaKVContext, *words: Any, **named: Any) -> int:
         record.streamed.append((named.get("first", 0), sum(part.n_tokens for part in named.get("left", ()))))
