@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from localctx.document.archive import Archive
 from localctx.document.events import Event, Heading, Options, Text
+from localctx.document.markdown_table import header_rule, table_row
 from localctx.document.markup import QuietHandler, attribute, local_name
 from localctx.document.parts import parse_member, parse_whole, relationships
 from localctx.document.source import Source
@@ -224,9 +225,9 @@ class Body:
 
     def _end_table_row(self, texts: list[str]) -> None:
         """Write a row as Markdown, the first as the header."""
-        rows = "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |\n"
+        rows = table_row(texts) + "\n"
         if not self._has_header:
-            rows += "|" + " --- |" * len(texts) + "\n"
+            rows += header_rule(len(texts)) + "\n"
             self._has_header = True
         self._events.append(Text(rows))
 

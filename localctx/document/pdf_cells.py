@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from localctx.document.markdown_table import header_rule, table_row
 from localctx.document.pdf_clean import HYPHEN_MARKS, clean_text
 from localctx.document.pdf_layout import PlacedLine
 
@@ -56,8 +57,8 @@ class Table:
         that. No line end after the last row."""
         rows = [self.header, *self.rows[self.n_header :]] if header is None else [header, *self.rows]
         kept = [j for j in range(len(rows[0])) if any(row[j] for row in rows)]
-        lines = ["| " + " | ".join(row[j].replace("|", "\\|") for j in kept) + " |" for row in rows]
-        lines.insert(1, "|" + " --- |" * len(kept))
+        lines = [table_row(row[j] for j in kept) for row in rows]
+        lines.insert(1, header_rule(len(kept)))
         return "\n".join(lines)
 
     def continues(self, before: Table) -> bool:
