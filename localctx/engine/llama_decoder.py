@@ -69,7 +69,10 @@ class LlamaDecoder:
         return self._pace.n_batch
 
     def evaluate(self, batch: Sequence[Slice], *, every_row: bool = False) -> bool:
-        """See generation.Decoder; `every_row` asks for the logits of all tokens (all_logits())."""
+        """See generation.Decoder; `every_row` asks for the logits of all tokens (all_logits()).
+
+        Where no logits are asked for, a GPU may still be at work: the next step's masks are made meanwhile.
+        """
         n = 0
         for part in batch:
             end = n + len(part.tokens)
@@ -82,7 +85,8 @@ class LlamaDecoder:
         self._batch.n_tokens = n
         with self._pace.step(n):
             status = self._lib.llama_decode(self._handle, self._batch)
-            self._lib.llama_synchronize(self._handle)
+            if self._pace.is_changing or self._wanted[:n].any():
+                self.wait()
         if status == 0:
             return True
         for part in batch:  # what was processed before the stop stays in the cache otherwise
@@ -91,6 +95,10 @@ class LlamaDecoder:
             return False
         reason = "no room in the KV cache" if status == 1 else f"llama_decode gave {status}"
         raise ModelError(f"evaluating {n} tokens failed: {reason}", "localctx doctor tries the model alone")
+
+    def wait(self) -> None:
+        """Until all that was evaluated is done."""
+        self._lib.llama_synchronize(self._handle)
 
     def copy(self, source: int, sequence: int, n_tokens: int) -> None:
         self._lib.llama_memory_seq_cp(self._memory, source, sequence, 0, n_tokens)
@@ -142,6 +150,7 @@ class LlamaDecoder:
     def close(self) -> None:
         for sequence in list(self._samplers):
             self.end(sequence)
+        self.wait()
         self._lib.llama_free(self._handle)
 
 
@@ -168,9 +177,14 @@ class _Pace:
         self._adapts = adapts
         self.n_batch = min(n_batch, _N_FIRST_GPU_STEP) if adapts else n_batch
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether steps are to be waited for, one by one, so that their time is known."""
+        return self.n_batch < self._limit
+
     @contextmanager
     def step(self, n_tokens: int) -> Iterator[None]:
-        """Times one step of n_tokens."""
+        """Times one step of n_tokens; one that is not waited for has the time of the one before it."""
         started = time.monotonic()
         yield
         if self._adapts and n_tokens >= self.n_batch:
