@@ -1,0 +1,159 @@
+"""Kept results: what is in the file, and that the page and its plots are made of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from localctx.errors import LocalctxError, UsageError
+from localctx.eval import results
+from localctx.eval.benchmark_tables import RENDERERS, cell, tables_of
+from localctx.eval.benchmarks_page import page, plot_sources, write_page
+from localctx.eval.results import Result, read_results, run_command, without_folders
+
+DOCS = Path(__file__).parents[2] / "docs"
+MACHINE = {
+    "cpu": "A CPU",
+    "n_cores": 2,
+    "n_threads": 1,
+    "simd": "avx2",
+    "ram_bytes": 25_000_000_000,
+    "gpus": ["A GPU (A GPU by A, 139 GiB)"],
+    "system": "Linux-6.1-some-host",
+    "load_average": 0.5,
+    "localctx": "0.1.0",
+    "llama_cpp_python": "0.3.36",
+}
+PRINTED = {
+    "schema": "localctx.bench.made/1",
+    "machine": MACHINE,
+    "source": "/home/somebody/texts/report.txt",
+    "n_tokens": 12345,
+    "ways": [
+        {"way": "one|two", "ttft_s": {"median": 1.5, "lowest": 1.0, "highest": 2.0, "n": 3}, "right": 3},
+        {"way": "other", "ttft_s": {"median": 1.0, "lowest": 1.0, "highest": 1.0, "n": 1}, "extra": None},
+    ],
+    "questions": [{"text": "long"}],
+    "plots": [
+        {"title": "T", "x_name": "x", "y_name": "y", "places": [1, 2], "lines": {"a": [1.0, 2.0]}},
+    ],
+}
+
+
+def _kept(folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str, printed: object = PRINTED) -> Result:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(printed)))
+    results.main(
+        ["made-here", "--command", "localctx bench made -m /models/a.gguf", *words, "--folder", str(folder)]
+    )
+    return Result.of_file(folder / "made-here.json")
+
+
+def test_a_result_names_the_class_of_machine_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = _kept(tmp_path, monkeypatch, "--note", "busy", "--without", "questions")
+    text = (tmp_path / "made-here.json").read_text("utf-8")
+    assert kept.command == "localctx bench made -m a.gguf"
+    assert kept.machine["ram_gib"] == 23 and kept.machine["gpus"] == MACHINE["gpus"]
+    assert kept.versions["llama_cpp_python"] == "0.3.36"
+    assert kept.result["source"] == "report.txt" and "questions" not in kept.result
+    assert (kept.note, kept.left_out, kept.schema) == ("busy", ("questions",), "localctx.bench.made")
+    assert "somebody" not in text and "some-host" not in text and "/models" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("/a/b/c.gguf", "c.gguf"),
+        ("tokens/s and/or 1/2", "tokens/s and/or 1/2"),
+        ("https://example.org/a/b", "https://example.org/a/b"),
+        ("--data=/tmp/x/y -q 'a /b?'", "--data=y -q 'a /b?'"),
+        ("hf:owner/repo:file", "hf:owner/repo:file"),
+        ("docs/results/a.json", "docs/results/a.json"),
+    ],
+)
+def test_of_a_path_the_last_part_is_kept(text: str, kept: str) -> None:
+    assert without_folders({"list": [text]}) == {"list": [kept]}
+
+
+@pytest.mark.parametrize(
+    "printed", [[], {"error": {"message": "no"}, "schema": "localctx.error/1"}, {"n": 1}]
+)
+def test_what_is_no_result_is_refused(
+    printed: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError):
+        _kept(tmp_path, monkeypatch, printed=printed)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["--without", "nothing"], ["--command", ""]])
+def test_options_that_cannot_be_are_refused(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises((UsageError, SystemExit)):
+        _kept(tmp_path, monkeypatch, *words)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "localctx.other/1"}', "\x00"])
+def test_a_file_that_is_no_result_is_told_by_name(text: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(UsageError, match=r"bad\.json"):
+        read_results(tmp_path)
+
+
+def test_commands_are_run_with_json_and_their_failure_is_told() -> None:
+    assert (
+        run_command(
+            [
+                "python",
+                "-c",
+                'import sys; print(\'{"schema": "a/1", "n": %d}\' % (sys.argv[1:] == [\'--json\']))',
+            ]
+        )["n"]
+        == 1
+    )
+    with pytest.raises(LocalctxError, match="exit code 3"):
+        run_command(["python", "-c", "raise SystemExit(3)"])
+    with pytest.raises(UsageError):
+        run_command(["rm", "-rf"])
+
+
+def test_figures_are_shown_with_their_spread_and_bars_do_not_end_a_cell() -> None:
+    alone, ways = tables_of(PRINTED)[0], tables_of(PRINTED)[1]
+    assert ["n_tokens", "12,345"] in [list(row) for row in alone.rows]
+    assert list(ways.columns) == ["way", "ttft_s", "right", "extra"]
+    assert list(ways.rows[0]) == ["one|two", "1.5 (1-2)", "3", "–"]
+    assert "one\\|two" in ways.markdown
+    assert cell(0.123456) == "0.1235" and cell(True) == "yes" and cell([1, 2.5]) == "1 / 2.5"
+
+
+def test_the_page_and_its_plots_follow_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "results"
+    _kept(folder, monkeypatch)
+    (folder / "loses.md").write_text("## Where it loses\n\nHere.\n")
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "plots" / "gone-1.svg").write_text("")
+    write_page(tmp_path)
+    text = (tmp_path / "benchmarks.md").read_text("utf-8")
+    first = (tmp_path / "plots" / "made-here-1.svg").read_bytes()
+    assert "localctx bench made -m a.gguf" in text and text.endswith("## Where it loses\n\nHere.\n")
+    assert "(plots/made-here-1.svg)" in text and not (tmp_path / "plots" / "gone-1.svg").exists()
+    assert plot_sources(folder)["made-here-1.svg"].encode() in first
+    write_page(tmp_path)
+    assert (tmp_path / "plots" / "made-here-1.svg").read_bytes() == first
+
+
+def test_the_page_in_the_repository_is_fresh() -> None:
+    again = "python -m localctx.eval.benchmarks_page"
+    assert (DOCS / "benchmarks.md").read_text("utf-8") == page(DOCS / "results"), again
+    for name, source in plot_sources(DOCS / "results").items():
+        assert source in (DOCS / "plots" / name).read_text("utf-8"), again
+
+
+def test_every_renderer_is_of_a_schema() -> None:
+    assert all(name.startswith("localctx.") and "/" not in name for name in RENDERERS)
