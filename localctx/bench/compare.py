@@ -241,7 +241,7 @@ def _index(bench: _Bench, strategy: str) -> tuple[Path, Prepared]:
     with index_all(run):
         learn_speed(run)
     row = done[0].documents[0]
-    return store, Prepared(meter.seconds, row.size_bytes, row.codec, meter.joules)
+    return store, Prepared(meter.seconds, row.size_bytes, row.codec, meter.taken)
 
 
 def _save_state(bench: _Bench) -> tuple[Path, tuple[int, ...], Prepared]:
@@ -261,4 +261,4 @@ def _save_state(bench: _Bench) -> tuple[Path, tuple[int, ...], Prepared]:
                 os.fsync(file.fileno())
     finally:
         context.close()
-    return path, tuple(tokens), Prepared(meter.seconds, n_bytes, "f16", meter.joules)
+    return path, tuple(tokens), Prepared(meter.seconds, n_bytes, "f16", meter.taken)

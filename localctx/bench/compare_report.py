@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from localctx.bench.compare_ways import DENSE, HEADERS, LAZY, TEXT, Asked
+from localctx.bench.meters import Taken, taken_json
 from localctx.bench.repeats import Spread, rounded
 from localctx.eval.documents import Question
 from localctx.eval.scoring import Score
@@ -35,7 +35,7 @@ class Prepared:
     seconds: float = 0.0
     size_bytes: int = 0
     codec: str | None = None
-    joules: Mapping[str, float] = field(default_factory=dict)
+    taken: Taken = field(default_factory=Taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,12 @@ class Row:
         found = [one.kept_bytes for one in self.asked if one.kept_bytes is not None]
         return round(median(found)) if found else self.prepared.size_bytes
 
-    def joules(self) -> dict[str, float]:
-        """Medians, by what was read; without what no meter told."""
-        names = dict.fromkeys(name for one in self.asked for name in one.joules)
-        return {name: median(one.joules.get(name, math.nan) for one in self.asked) for name in names}
+    @property
+    def taken(self) -> dict[str, Any]:
+        """Peaks, and the joules of a question."""
+        shown = taken_json([one.taken for one in self.asked], 1)
+        del shown["joules_per_token"]
+        return shown
 
     def sooner(self, baseline: Row, value: Callable[[Asked], float]) -> Spread:
         """How many times sooner than the baseline: the ratios of each round's two figures."""
@@ -117,13 +119,13 @@ class Report:
         ]
         for row in self.rows:
             sooner = "" if self.baseline is None else row.sooner(self.baseline, _first).shown(1)
-            joules = sum(row.joules().values())
+            taken, joules = row.taken, row.taken["joules"]
             lines.append(
                 f"{row.way:<22}{row.spread(_first).shown():<22}{sooner:<18}{row.spread(_seconds).shown():<22}"
                 f"{row.spread(_evaluated).median:>10,.0f}{row.kept_bytes / 1e6:>6,.0f} MB"
-                f"{row.prepared.seconds:>11,.1f}{_peak(row) / 1e9:>5,.1f} GB"
+                f"{row.prepared.seconds:>11,.1f}{taken['peak_memory_bytes'] / 1e9:>5,.1f} GB"
                 f"{f'{row.n_right} of {n_with}':>8}{f'{row.n_declined} of {n_without}':>10}"
-                f"{f'{joules:,.0f}' if row.joules() else '–':>9}"
+                f"{f'{sum(joules.values()):,.0f}' if joules else '–':>9}"
             )
         return [*lines, *(f"{way:<22}not measured: {why}" for way, why in self.missing.items())]
 
@@ -155,12 +157,11 @@ class Report:
         return {**asked, "answers": said}
 
     def _row(self, row: Row) -> dict[str, Any]:
-        baseline, found = self.baseline, row.asked
+        baseline = self.baseline
         sooner = {} if baseline is None else {
             "times_sooner_first_token": row.sooner(baseline, _first).to_json(),
             "times_sooner_in_all": row.sooner(baseline, _seconds).to_json(),
         }  # fmt: skip
-        devices = [one.peak_device_bytes for one in found if one.peak_device_bytes is not None]
         return {
             "way": row.way,
             "first_token_s": row.spread(_first).to_json(),
@@ -174,10 +175,8 @@ class Report:
             "prepared_s": rounded(row.prepared.seconds),
             "codec": row.prepared.codec,
             "kept_bytes": row.kept_bytes,
-            "peak_memory_bytes": _peak(row),
-            "peak_device_bytes": max(devices, default=None),
-            "joules": {name: rounded(value) for name, value in row.joules().items()},
-            "prepared_joules": {name: rounded(value) for name, value in row.prepared.joules.items()},
+            **row.taken,
+            "prepared_joules": {name: rounded(value) for name, value in row.prepared.taken.joules.items()},
         }
 
     def _plot(self) -> dict[str, Any]:
@@ -207,7 +206,3 @@ def _seconds(one: Asked) -> float:
 
 def _evaluated(one: Asked) -> float:
     return one.n_evaluated
-
-
-def _peak(row: Row) -> int:
-    return max(one.peak_memory_bytes for one in row.asked)

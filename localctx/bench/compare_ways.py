@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from localctx.bench.ask_session import session
-from localctx.bench.meters import Meter
+from localctx.bench.meters import Meter, Taken
 from localctx.engine.llama_context import LlamaContext
 from localctx.errors import Interrupted, LocalctxError, ModelError
 from localctx.index import LexicalIndex
@@ -65,9 +65,7 @@ class Asked:
     n_evaluated: int
     n_restored: int
     n_generated: int
-    peak_memory_bytes: int = 0
-    peak_device_bytes: int | None = None
-    joules: dict[str, float] = field(default_factory=dict)
+    taken: Taken = field(default_factory=Taken)
     kept_bytes: int | None = None
 
 
@@ -102,12 +100,7 @@ class Ways:
         }
         with Meter() as meter:
             asked = by_name[way](question)
-        return replace(
-            asked,
-            peak_memory_bytes=meter.peak_memory_bytes,
-            peak_device_bytes=meter.peak_device_bytes,
-            joules=meter.joules,
-        )
+        return replace(asked, taken=meter.taken)
 
     def new_run(self, **changed: object) -> Run:
         """The document as read, with counts and timings of their own; the question is put now."""

@@ -10,16 +10,17 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from statistics import median
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from localctx.bench.repeats import PeakMemory
+from localctx.bench.repeats import PeakMemory, rounded
 
-__all__ = ["Meter", "Nvml", "Rapl", "meters_here"]
+__all__ = ["Meter", "Nvml", "Rapl", "Taken", "meters_here", "taken_json"]
 
 RAPL = Path("/sys/class/powercap")
 SAMPLE_SECONDS = 0.05
@@ -161,10 +162,31 @@ class _DevicePeak:
             self._look()
 
 
-class Meter:
-    """Within the block: seconds · peak_memory_bytes, resident, of this process · peak_device_bytes, of all
-    GPUs · joules, by what they were read of (`cpu`, `gpu`); empty where nothing can be read.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """peak_memory_bytes: resident, of this process · peak_device_bytes: of all GPUs, by whomever; None where
+    it cannot be read · joules: by what they were read of (`cpu`, `gpu`); empty where nothing can be read.
     """
+
+    peak_memory_bytes: int = 0
+    peak_device_bytes: int | None = None
+    joules: Mapping[str, float] = field(default_factory=dict)
+
+
+def taken_json(taken: Sequence[Taken], n_tokens: int) -> dict[str, Any]:
+    """The largest peaks, and the median joules, also for each of n_tokens; of the same work done again."""
+    devices = [one.peak_device_bytes for one in taken if one.peak_device_bytes is not None]
+    joules = {name: median(one.joules[name] for one in taken) for name in taken[0].joules}
+    return {
+        "peak_memory_bytes": max(one.peak_memory_bytes for one in taken),
+        "peak_device_bytes": max(devices, default=None),
+        "joules": {name: rounded(value) for name, value in joules.items()},
+        "joules_per_token": {name: rounded(value / max(1, n_tokens)) for name, value in joules.items()},
+    }
+
+
+class Meter:
+    """`seconds` and what was `taken` within the block."""
 
     def __init__(self, meters: tuple[Joules, ...] | None = None) -> None:
         self._meters = meters_here() if meters is None else meters
@@ -173,17 +195,7 @@ class Meter:
         self._before: list[list[float]] = []
         self._started = 0.0
         self.seconds = 0.0
-        self.joules: dict[str, float] = {}
-
-    @property
-    def peak_memory_bytes(self) -> int:
-        """Resident memory of this process at its largest."""
-        return self._memory.peak_bytes
-
-    @property
-    def peak_device_bytes(self) -> int | None:
-        """Memory of GPUs at its largest; None where it cannot be read."""
-        return self._devices[0].peak_bytes if self._devices else None
+        self.taken = Taken()
 
     def __enter__(self) -> Self:
         self._memory.__enter__()
@@ -197,8 +209,10 @@ class Meter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.seconds = time.perf_counter() - self._started
-        for meter, before in zip(self._meters, self._before, strict=True):
-            self.joules[meter.name] = meter.between(before, meter.read())
+        readings = zip(self._meters, self._before, strict=True)
+        joules = {meter.name: meter.between(before, meter.read()) for meter, before in readings}
         for device in self._devices:
             device.end()
         self._memory.__exit__(kind, error, trace)
+        device_bytes = self._devices[0].peak_bytes if self._devices else None
+        self.taken = Taken(self._memory.peak_bytes, device_bytes, joules)

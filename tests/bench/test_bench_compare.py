@@ -165,4 +165,4 @@ def test_ratios_are_of_the_same_round() -> None:
     )
     sooner = fast.sooner(slow, lambda one: one.first_token_s)
     assert (sooner.lowest, sooner.highest) == (2.0, 9.0)
-    assert (fast.n_right, fast.n_declined, fast.kept_bytes, fast.joules()) == (1, 1, 20, {})
+    assert (fast.n_right, fast.n_declined, fast.kept_bytes, fast.taken["joules"]) == (1, 1, 20, {})

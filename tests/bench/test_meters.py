@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localctx.bench.meters import Meter, Nvml, Rapl
+from localctx.bench.meters import Meter, Nvml, Rapl, Taken, taken_json
 
 
 def package(folder: Path, name: str, energy: int, highest: int = 1_000_000_000) -> Path:
@@ -67,8 +67,11 @@ def test_joules_and_memory_of_all_gpus() -> None:
     with Meter((nvml,)) as meter:
         library.energy = [1500, 7000]
         library.used = [50, 30]
-    assert meter.joules == {"gpu": pytest.approx(2.5)}
-    assert meter.peak_device_bytes == 80 and meter.peak_memory_bytes > 1e6 and meter.seconds > 0
+    assert meter.taken.joules == {"gpu": pytest.approx(2.5)}
+    assert meter.taken.peak_device_bytes == 80 and meter.taken.peak_memory_bytes > 1e6 and meter.seconds > 0
+    shown = taken_json([meter.taken, Taken(5, None, {"gpu": 3.5})], 100)
+    assert (shown["joules"], shown["joules_per_token"]) == ({"gpu": 3.0}, {"gpu": 0.03})
+    assert (shown["peak_memory_bytes"], shown["peak_device_bytes"]) == (meter.taken.peak_memory_bytes, 80)
 
 
 @pytest.mark.parametrize(
@@ -82,4 +85,4 @@ def test_a_library_that_refuses_is_an_error(fails: str) -> None:
 def test_without_meters_there_are_no_joules() -> None:
     with Meter(()) as meter:
         pass
-    assert (meter.joules, meter.peak_device_bytes) == ({}, None)
+    assert (meter.taken.joules, meter.taken.peak_device_bytes) == ({}, None)
