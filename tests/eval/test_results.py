@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -157,3 +158,18 @@ def test_the_page_in_the_repository_is_fresh() -> None:
 
 def test_every_renderer_is_of_a_schema() -> None:
     assert all(name.startswith("localctx.") and "/" not in name for name in RENDERERS)
+
+
+def _headings(page_text: str) -> set[str]:
+    """The anchors of a page's headings, as web pages of Markdown name them."""
+    found = re.findall(r"^#+ (.+)$", page_text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+@pytest.mark.parametrize("name", ["benchmarks.md", "claims.md", "results/README.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    path = DOCS / name
+    for file, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]+))?\)", path.read_text("utf-8")):
+        target = path.parent / file if file else path
+        assert target.exists(), f"{name}: {file}"
+        assert not anchor or anchor in _headings(target.read_text("utf-8")), f"{name}: {file}#{anchor}"
