@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from localctx.eval.benchmark_tables import plots_of, tables_of
+from localctx.errors import UsageError
+from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.plots import Plot
 from localctx.eval.results import Result, read_results
+from localctx.eval.tables import Table, plots_of
 
 __all__ = ["page", "plot_sources", "write_page"]
 
@@ -63,9 +65,18 @@ def _section(result: Result) -> str:
         lines.append(f"**{result.note[:1].upper()}{result.note[1:].rstrip('.')}.**")
     if result.left_out:
         lines.append(f"Left out of the file: {', '.join(f'`{key}`' for key in result.left_out)}.")
-    lines += [table.markdown for table in tables_of(result.result)]
+    lines += [table.markdown for table in _tables(result)]
     lines += [f"![{plot.title}](plots/{name})" for name, plot in _plots(result)]
     return "\n\n".join(lines)
+
+
+def _tables(result: Result) -> list[Table]:
+    """Raises UsageError for a result that has not what its schema has."""
+    try:
+        return tables_of(result.result)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{result.name} is no {result.schema}: {reason}", "make it anew") from None
 
 
 def _plots(result: Result) -> Iterator[tuple[str, Plot]]:

@@ -217,11 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--targets", type=int, default=384, help="tokens predicted in each span")
     parser.add_argument("--model")
     parser.add_argument("--gpu-layers", default="auto")
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     if min(asked.spans, asked.context) < 1 or asked.targets < 2:
         raise UsageError("nothing would be predicted", "--spans 4 --context 2048 --targets 384")
-    settings, chosen = choose_model({"model": asked.model, "store": "off", "gpu_layers": asked.gpu_layers})
+    flags = {"model": asked.model, "gpu_layers": asked.gpu_layers, "threads": asked.threads, "store": "off"}
+    settings, chosen = choose_model(flags)
     facts = machine(settings.threads)
     with closing(open_model_for(settings, chosen)) as model:
         if not isinstance(model, GateModel):

@@ -12,9 +12,10 @@ import pytest
 
 from localctx.errors import LocalctxError, UsageError
 from localctx.eval import results
-from localctx.eval.benchmark_tables import RENDERERS, cell, tables_of
+from localctx.eval.benchmark_renderers import RENDERERS, tables_of
 from localctx.eval.benchmarks_page import page, plot_sources, write_page
 from localctx.eval.results import Result, read_results, run_command, without_folders
+from localctx.eval.tables import cell
 
 DOCS = Path(__file__).parents[2] / "docs"
 MACHINE = {
@@ -154,6 +155,45 @@ def test_the_page_in_the_repository_is_fresh() -> None:
     assert (DOCS / "benchmarks.md").read_text("utf-8") == page(DOCS / "results"), again
     for name, source in plot_sources(DOCS / "results").items():
         assert source in (DOCS / "plots" / name).read_text("utf-8"), again
+
+
+def test_results_of_known_schemas_have_their_own_tables() -> None:
+    row = {
+        "way": "lazy", "first_token_s": {"median": 2.0, "lowest": 1.0, "highest": 3.0}, "n_evaluated": 12,
+        "seconds": {"median": 2.0, "lowest": 2.0, "highest": 2.0}, "prepared_s": 0.0, "kept_bytes": 12345678,
+        "peak_memory_bytes": 2_000_000_000, "peak_device_bytes": None, "n_right": 1, "n_declined": 0,
+        "joules": {"gpu": 1.5, "cpu": 2.0},
+    }  # fmt: skip
+    compared = {
+        "schema": "localctx.bench.compare/1", "n_with_answer": 3, "n_without_answer": 1, "baseline": "dense",
+        "ways": [row], "model": {"name": "m"}, "source": "a.txt", "n_tokens": 4096, "n_rounds": 5,
+        "max_tokens": 24, "missing": {"exact": "too long"},
+    }  # fmt: skip
+    table, missing = tables_of(compared)
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (cells["first token, s"], cells["on disk"], cells["memory"]) == ("2 (1-3)", "12.3 MB", "2 GB")
+    assert (cells["GPU memory"], cells["right of 3"], cells["joules"]) == ("–", "1", "3.5")
+    assert list(missing.rows) == [("exact", "too long")]
+    niah = {
+        "schema": "localctx.eval.niah/1", "model": {"name": "m"}, "haystack": "made prose",
+        "rows": [{"length": 8192, "language": "en", "task": "single", "n": 8,
+                  "modes": {"exact": {"recall": 0.5, "declined": 0.25, "false_answers": None}}}],
+        "totals": [{"language": None, "task": "all", "n": 8, "modes": {}}],
+    }  # fmt: skip
+    (answers,) = tables_of(niah)
+    assert list(answers.columns) == ["tokens", "language", "task", "questions", "exact"]
+    assert [list(one) for one in answers.rows] == [
+        ["8,192", "en", "single", "8", "0.5 · 0.25 · –"],
+        ["–", "–", "all", "8", "–"],
+    ]
+
+
+def test_a_result_that_lacks_what_its_schema_has_is_told_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _kept(tmp_path, monkeypatch, printed={"schema": "localctx.bench.compare/1", "machine": MACHINE})
+    with pytest.raises(UsageError, match="made-here"):
+        page(tmp_path)
 
 
 def test_every_renderer_is_of_a_schema() -> None:

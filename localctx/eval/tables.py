@@ -1,18 +1,17 @@
-"""Tables and plots of a command's JSON, for docs/benchmarks.md. Knows no files and runs nothing.
+"""Tables and plots of any command's JSON, for docs/benchmarks.md: its lists of objects, a column a figure.
 
-A schema that RENDERERS name is shown in its own way; of every other result the lists of objects are tables, a
-column for each figure.
+Knows no schema and no files. How some schemas are shown is benchmark_renderers.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from localctx.eval.plots import Plot
 
-__all__ = ["RENDERERS", "Table", "cell", "generic_tables", "plots_of", "tables_of"]
+__all__ = ["Table", "cell", "generic_tables", "plots_of"]
 
 MOST_ROWS = 60
 MOST_COLUMNS = 12
@@ -57,12 +56,6 @@ def cell(value: Any) -> str:
         case [*parts]:
             return " / ".join(map(cell, parts))
     return str(value)
-
-
-def tables_of(result: Mapping[str, Any]) -> list[Table]:
-    """Of a command's JSON, its schema's way."""
-    schema = str(result.get("schema", "")).partition("/")[0]
-    return RENDERERS.get(schema, generic_tables)(result)
 
 
 def plots_of(result: Mapping[str, Any]) -> list[Plot]:
@@ -111,7 +104,3 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-RENDERERS: dict[str, Callable[[Mapping[str, Any]], list[Table]]] = {}
-"""By a schema without its version."""
