@@ -70,8 +70,8 @@ def what_is_asked(
     name: str, run: RunOptions, generated: GeneratedOptions, modes: str | None
 ) -> tuple[Settings, ChosenModel, Options]:
     """What a run of `eval NAME` measures, checked. Raises UsageError, and what choose_model() raises."""
-    from localctx.eval.asking import DEFAULT_MODES
     from localctx.eval.generate import N_ANSWER, TASKS, Wanted
+    from localctx.eval.modes import DEFAULT_MODES
     from localctx.eval.niah import Options, parse_length
     from localctx.from_settings import choose_model
 

@@ -1,0 +1,311 @@
+"""Questions put to a document and to changed copies of it, in every mode: each answer scored and located, and
+what the model expects of a reference answer compared between the copies.
+
+Joins what the sessions offer, as asking.py does; knows no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from localctx.document import Document
+from localctx.errors import Interrupted
+from localctx.eval.asking import Examiner, block_of, missing_selectors, oracle_blocks, why_not_exact
+from localctx.eval.documents import Question
+from localctx.eval.drafts import Written
+from localctx.eval.modes import BOUND, EXACT, ORACLE_STORED, STREAM
+from localctx.eval.scoring import Score, score
+from localctx.kv import KVContext
+from localctx.selection import claims
+from localctx.session.answer import Answer
+from localctx.session.ask import answered
+from localctx.session.cache import Cache
+from localctx.session.decoding import Decoded, decode_one
+from localctx.session.events import Event, Finished, ignore_progress
+from localctx.session.opening import index_all
+from localctx.session.placing import Placed, decode_placed
+from localctx.session.ranking import vectors_of
+from localctx.session.run import Run, start
+from localctx.session.strategy import round_n_ctx
+from localctx.values import Prompt, Request
+
+__all__ = ["BASE", "WITHOUT", "LeaderExaminer", "Outcome", "Reference", "Told", "Variant", "divergence"]
+
+BASE, WITHOUT = "base", "without evidence"
+LOCATED_TOKENS = 5
+"""LPA@5: so far from the truth an answer's start may be found."""
+FAR_CODE_POINTS = 400
+"""No five tokens take as many."""
+QUESTIONS_PER_REPORT = 8
+LogP = NDArray[np.float64]
+"""Log-probabilities, [n_tokens, n_vocab]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The answer that is taken for granted: its tokens, and which of them are the right value."""
+
+    tokens: tuple[int, ...] = ()
+    value: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A copy of a document. distances: of each question, how far from the end its needle is meant to stand;
+    None where nothing says so; of a perturbation, none at all.
+    """
+
+    name: str
+    written: Written
+    document: Document
+    distances: tuple[int | None, ...] = ()
+
+    @property
+    def is_perturbed(self) -> bool:
+        """Whether it is changed, or needles only stand elsewhere."""
+        return not self.distances
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """In the plan's order, of all copies the same."""
+        return self.written.document.questions
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question asked of one copy in one mode. distance: from its needle to the end as meant, n_behind: as
+    it is, in tokens · is_located: of a question with one right value · kl, kl_value: from the base's
+    distribution to this one, mean over the reference answer and over its value; None where not compared.
+    """
+
+    variant: str
+    mode: str
+    number: int
+    distance: int | None
+    n_behind: int | None
+    text: str
+    support: str
+    score: Score
+    is_located: bool | None
+    kl: float | None = None
+    kl_value: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """An outcome, and what was expected of each token of the reference answer."""
+
+    outcome: Outcome
+    log_p: LogP | None
+
+    def beside(self, base: Told, reference: Reference) -> Outcome:
+        """The outcome with how far it is from the base's."""
+        if self.log_p is None or base.log_p is None:
+            return self.outcome
+        kl = divergence(base.log_p, self.log_p)
+        first, end = reference.value
+        of_value = float(kl[first:end].mean()) if first < end else None
+        return replace(self.outcome, kl=float(kl.mean()), kl_value=of_value)
+
+
+@runtime_checkable
+class _Scoring(Protocol):
+    def score(self, tokens: Sequence[int], on_rows: Callable[[int, NDArray[np.float32]], None]) -> int:
+        """Evaluate tokens behind what is held; on_rows gets (index of the first row, logits)."""
+
+
+@dataclass(slots=True)
+class _Teacher:
+    """A session's Decoding: an answer as ever, and before it what the model expects of a given one.
+
+    log_p: [reference tokens, n_vocab]; None where nothing was asked for, or no context shows logits.
+    """
+
+    reference: Sequence[int]
+    log_p: LogP | None = None
+    n_ctx: int = 0
+    shares_beginnings: bool = True
+
+    def request(self, run: Run, request: Request) -> Generator[Event, None, Decoded]:
+        """The answer to a text that is not kept as KV."""
+        self.n_ctx = min(round_n_ctx(len(request.prompt.tokens) + run.settings.max_tokens), run.limit)
+        with closing(run.context(self.n_ctx)) as context:
+            return (yield from decode_one(context, request, run.timings, run.started, run.listen))
+
+    def placed(self, cache: Cache, placed: Placed) -> Generator[Event, None, Decoded]:
+        """The answer behind kept KV."""
+        n_needed = placed.n_tokens + len(cache.frame.after) + cache.run.settings.max_tokens
+        self.n_ctx = min(round_n_ctx(n_needed), cache.run.limit)
+        return (yield from decode_placed(cache, placed, self.n_ctx, self._watch))
+
+    def _watch(self, context: KVContext, prompt: Prompt) -> None:
+        """Take the distributions behind the prompt, the reference being what was said so far."""
+        if not self.reference or not isinstance(context, _Scoring):
+            return
+        lead = (*prompt.tokens[len(context.held_tokens) :], *prompt.closing)
+        tokens = (*lead, *self.reference[:-1])
+        rows: list[NDArray[np.float32]] = []
+        if context.score(tokens, lambda _, logits: rows.append(logits)) == len(tokens):
+            self.log_p = _log_softmax(np.concatenate(rows)[len(lead) - 1 :])
+
+
+def _log_softmax(logits: NDArray[np.float32]) -> LogP:
+    rows = logits.astype(np.float64)
+    rows -= rows.max(axis=1, keepdims=True)
+    found: LogP = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
+    return found
+
+
+def divergence(base: LogP, other: LogP) -> LogP:
+    """KL(base ‖ other) of each row, in nats: sum of p · (log p - log q)."""
+    found: LogP = (np.exp(base) * (base - other)).sum(axis=1)
+    return np.maximum(found, 0.0)
+
+
+@dataclass(slots=True)
+class LeaderExaminer:
+    """Asks as `examiner` is set up to, in its modes. skipped: of modes, why there is nothing of them."""
+
+    examiner: Examiner
+    skipped: dict[str, str] = field(default_factory=dict)
+    _blocks: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+
+    def examine(self, variants: Sequence[Variant], references: Sequence[Reference]) -> Iterator[Outcome]:
+        """Everything asked of a document, the first variant, and of its copies; references: by question."""
+        self._blocks.clear()
+        self.skipped.pop(EXACT, None)
+        for variant in variants:
+            if reason := self._prepare(variant):
+                self.skipped[EXACT] = reason
+        for number, reference in enumerate(references):
+            without = None
+            if reference.tokens:
+                without = self._ask(variants[0], number, WITHOUT, reference.tokens)
+            for mode in self.examiner.modes:
+                if mode not in self.skipped:
+                    yield from self._ask_all(variants, number, mode, reference, without)
+            if (number + 1) % QUESTIONS_PER_REPORT == 0 or number + 1 == len(references):
+                self.examiner.say(f"{number + 1} of {len(references)} questions asked")
+
+    def _ask_all(
+        self,
+        variants: Sequence[Variant],
+        number: int,
+        mode: str,
+        reference: Reference,
+        without: Told | None,
+    ) -> Iterator[Outcome]:
+        """One question in one mode, of all copies that it is for."""
+        base = self._ask(variants[0], number, mode, reference.tokens)
+        if base is None:
+            return
+        yield base.outcome
+        for variant in variants[1:]:
+            asked = variant.written.asked
+            if not variant.is_perturbed:
+                is_moved = variant.distances[number] is not None
+                told = self._ask(variant, number, mode, ()) if is_moved else None
+            else:
+                is_asked = asked is None or number in asked
+                told = self._ask(variant, number, mode, reference.tokens) if is_asked else None
+            if told is not None:
+                yield told.beside(base, reference)
+        if without is not None:
+            yield replace(without.beside(base, reference), mode=mode)
+
+    def _prepare(self, variant: Variant) -> str | None:
+        """Prefill a copy, and find which blocks hold the answers; why not all of it can be attended."""
+        examiner, written = self.examiner, variant.written.document
+        examiner.say(f"{written.path.name}: prefilling about {written.n_tokens:,} tokens")
+        examiner.indexed(variant.document, "stream")
+        run = self._run(variant.document, ORACLE_STORED)
+        with index_all(run) as index:
+            for number, question in enumerate(variant.questions):
+                gold = [block_of(run, span) for span in question.spans]
+                ranking = [block for block, _ in index.search(question.text).ranking]
+                oracle = oracle_blocks(run, gold, ranking)
+                self._blocks[variant.name, number] = tuple(oracle)
+                others = (block for block in (*ranking, *range(run.n_blocks)) if block not in gold)
+                without = tuple(dict.fromkeys(others))[: len(oracle)]
+                self._blocks.setdefault((WITHOUT, number), without)  # the first one's
+            reason = why_not_exact(run)
+        if EXACT in examiner.modes and reason is None:
+            examiner.indexed(variant.document, "exact")
+        return reason
+
+    def _run(self, document: Document, mode: str) -> Run:
+        examiner = self.examiner
+        stored = ORACLE_STORED if mode == WITHOUT else mode
+        run = start([document], examiner.model, examiner.settings_of(stored), ignore_progress)
+        run.embedder = examiner.embedder
+        return run
+
+    def _ask(self, variant: Variant, number: int, mode: str, reference: Sequence[int]) -> Told | None:
+        """What came of a question; None for a mode without its selector. WITHOUT: from stored KV, without its
+        evidence.
+        """
+        question, teacher = variant.questions[number], _Teacher(reference)
+        self.examiner.held.kept.begin_question()
+        run = self._run(variant.document, mode)
+        if mode in (BOUND, ORACLE_STORED, WITHOUT):
+            run.blocks = self._blocks[WITHOUT if mode == WITHOUT else variant.name, number]
+        with index_all(run) as index:
+            answer = _finished(answered(run, index, question.text, self.examiner.held, teacher))
+            if mode.startswith(STREAM) and (missing := missing_selectors(run)):
+                self.skipped[mode] = f"{missing}: {_why_missing(run, question.text)}"
+                return None
+        outcome = Outcome(
+            variant=WITHOUT if mode == WITHOUT else variant.name,
+            mode=mode,
+            number=number,
+            distance=None if variant.is_perturbed else variant.distances[number],
+            n_behind=variant.written.n_behind[number],
+            text=answer.text,
+            support=answer.support,
+            score=score(question, answer.text, answer.support),
+            is_located=self._is_located(variant.document, question, answer),
+        )
+        return Told(outcome, teacher.log_p)
+
+    def _is_located(self, document: Document, question: Question, answer: Answer) -> bool | None:
+        """LPA@5 of one answer; None where there is not one right value at one place."""
+        if len(question.gold) != 1 or len(question.spans) != 1:
+            return None
+        if not answer.citations:
+            return False
+        start, end = question.spans[0]
+        truth = start + document.read(start, end).find(question.gold[0])
+        cited = answer.citations[0]
+        at = cited.start + _value_at(answer.text, question.text, cited.quote)
+        first, last = sorted((truth, at))
+        if last - first > FAR_CODE_POINTS:
+            return False
+        return len(self.examiner.model.tokenize(document.read(first, last), False)) <= LOCATED_TOKENS
+
+
+def _why_missing(run: Run, question: str) -> str:
+    """Why a ranking was made without a selector: there are no vectors, or what was told."""
+    vectors = vectors_of(run, question)
+    return vectors if isinstance(vectors, str) else run.warnings[-1]
+
+
+def _value_at(answer: str, question: str, quote: str) -> int:
+    """Where in a quote the first number, name or code of an answer stands that is not the question's; the
+    quote's beginning where there is none.
+    """
+    said = (claim.text for claim in claims(answer) if claim.text not in question)
+    return next((quote.index(text) for text in said if text in quote), 0)
+
+
+def _finished(events: Iterable[Event]) -> Answer:
+    """The answer at the end. Raises Interrupted for one that was cancelled."""
+    (answer,) = [event.answer for event in events if isinstance(event, Finished)]
+    if answer.finish_reason == "cancelled":
+        raise Interrupted("interrupted")
+    return answer
