@@ -52,7 +52,7 @@ def ruler(
         report = measure(model, settings, options, say, embedder)
     submission = Submission.of(report, options, settings)
     if submit is not None:
-        write_whole(Path(submit), submission.text)
+        write_whole(Path(submit), submission.file_text)
         say(f"{submit}: written; docs/eval.md says how to hand it on")
     if output.json:
         print_json(submission.to_json())

@@ -1,4 +1,4 @@
-"""`eval ruler`: the families of `eval niah` for a user's model and machine, as one object to hand on.
+"""`eval ruler`: the families of `eval niah` for a user's model and machine, and the file to hand on.
 
 Knows the report of `eval niah`; adds nothing to what it measured. What is handed on names no folder, no host
 and no file of the user's.
@@ -16,19 +16,23 @@ from localctx.eval.niah import BUILT_IN, Options
 from localctx.eval.report import Report
 from localctx.settings import Settings
 
-__all__ = ["SCHEMA", "Submission", "command_of", "machine_class"]
+__all__ = ["FILE_SCHEMA", "SCHEMA", "Submission", "command_of", "machine_class"]
 
 SCHEMA = "localctx.eval.ruler/1"
+FILE_SCHEMA = "localctx.result/1"
+"""Of the files in docs/results."""
 GIB = 1 << 30
+ASKED = ("seed", "lengths", "languages", "tasks", "n_questions", "modes", "kv")
+FOUND = ("rows", "totals", "documents")
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One report with all that is needed to read it elsewhere. measured_on: the day, UTC."""
+    """One report with all that is needed to read it elsewhere. date: of the day, UTC."""
 
     report: Report
     command: str
-    measured_on: str
+    date: str
 
     @classmethod
     def of(cls, report: Report, options: Options, settings: Settings) -> Submission:
@@ -37,14 +41,14 @@ class Submission:
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.eval.ruler/1` (docs/eval.md)."""
-        found, model, machine = self.report.to_json(), self.report.model, self.report.machine
+        found, model = self.report.to_json(), self.report.model
+        own_text = found["haystack"] != BUILT_IN
         return {
             "schema": SCHEMA,
             "command": self.command,
-            "measured_on": self.measured_on,
-            "machine": machine_class(machine),
-            "versions": {name: machine[name] for name in ("localctx", "llama_cpp_python")}
-            | {"python": platform.python_version()},
+            **{name: found[name] for name in ASKED},
+            "haystack": "a text of the user's" if own_text else BUILT_IN,
+            "machine": machine_class(self.report.machine),
             "model": {
                 "name": model.name,
                 "fingerprint": model.fingerprint,
@@ -55,27 +59,33 @@ class Submission:
                 "size_bytes": model.size_bytes,
                 "kv_bytes_per_token": model.kv_bytes_per_token,
             },
-            "result": {
-                name: found[name]
-                for name in ("seed", "lengths", "languages", "tasks", "n_questions", "modes", "kv")
-            }
-            | {"haystack": BUILT_IN if found["haystack"] == BUILT_IN else "a text of the user's"}
-            | {name: found[name] for name in ("rows", "totals", "documents")},
+            **{name: found[name] for name in FOUND},
         }
 
     @property
-    def text(self) -> str:
-        """The same as a file of lines that can be compared."""
-        return json.dumps(self.to_json(), ensure_ascii=False, indent=1) + "\n"
+    def file_text(self) -> str:
+        """The file of schema `localctx.result/1`, in lines that can be compared."""
+        result, machine = self.to_json(), self.report.machine
+        value = {
+            "schema": FILE_SCHEMA,
+            "command": self.command,
+            "machine": result.pop("machine"),
+            "versions": {
+                "python": platform.python_version(),
+                **{name: str(machine[name]) for name in ("localctx", "llama_cpp_python")},
+            },
+            "date": self.date,
+            "note": "",
+            "left_out": [],
+            "result": result,
+        }
+        return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def machine_class(machine: dict[str, Any]) -> dict[str, Any]:
     """What of a machine decides its speed, and nothing that tells one machine of a class from another."""
-    return {
-        **{name: machine[name] for name in ("cpu", "n_cores", "n_threads", "simd", "gpus", "load_average")},
-        "ram_gib": round(machine["ram_bytes"] / GIB),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
+    named = ("cpu", "n_cores", "n_threads", "simd", "gpus", "load_average")
+    return {**{name: machine[name] for name in named}, "ram_gib": round(machine["ram_bytes"] / GIB)}
 
 
 def command_of(options: Options, settings: Settings) -> str:

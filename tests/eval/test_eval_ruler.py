@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import platform
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -46,12 +47,15 @@ def test_a_submission_names_nothing_private(ruler: Callable[..., Ran], tmp_path:
     assert "oracle-text" in out
     text = file.read_text("utf-8")
     shown = json.loads(text)
-    assert set(shown) == {"schema", "command", "measured_on", "machine", "versions", "model", "result"}
-    assert shown["schema"] == "localctx.eval.ruler/1"
+    assert (shown["schema"], shown["note"], shown["left_out"]) == ("localctx.result/1", "", [])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
+    assert set(shown["versions"]) == {"python", "localctx", "llama_cpp_python"}
     assert shown["command"].startswith("localctx eval ruler --lengths 2048 --languages en --tasks single,")
     assert "--seed 3" in shown["command"]
-    assert set(shown["model"]) >= {"name", "fingerprint", "size_bytes", "n_ctx_train"}
     result = shown["result"]
+    assert (result["schema"], result["command"]) == ("localctx.eval.ruler/1", shown["command"])
+    assert set(result["model"]) >= {"name", "fingerprint", "size_bytes", "n_ctx_train"}
+    assert "machine" not in result
     assert (result["seed"], result["tasks"], result["haystack"]) == (3, ["single", "cwe"], "made prose")
     rows = {row["task"]: row["modes"] for row in result["rows"]}
     assert {"exact", "oracle-text", "oracle-stored", "stream-lexical"} <= set(rows["single"])
@@ -66,7 +70,8 @@ def test_without_a_file_the_table_or_the_same_object_is_printed(ruler: Callable[
     code, out, err = ruler(*words, "--modes", "stream-lexical", "--json")
     assert (code, err) == (0, "")
     shown = json.loads(out)
-    assert (shown["schema"], shown["result"]["modes"]) == ("localctx.eval.ruler/1", ["stream-lexical"])
+    assert (shown["schema"], shown["modes"]) == ("localctx.eval.ruler/1", ["stream-lexical"])
+    assert shown["rows"][0]["modes"]["stream-lexical"]["n"] == 4
     code, out, _ = ruler(*words, "--modes", "select", "--quiet")
     assert (code, "right passages among the first" in out) == (0, True)
 
