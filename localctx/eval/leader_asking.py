@@ -21,6 +21,7 @@ from localctx.eval.documents import Question
 from localctx.eval.drafts import Written
 from localctx.eval.modes import BOUND, EXACT, ORACLE_STORED, STREAM
 from localctx.eval.scoring import Score, score
+from localctx.index.terms import content_words
 from localctx.kv import KVContext
 from localctx.selection import claims
 from localctx.session.answer import Answer
@@ -30,12 +31,23 @@ from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, ignore_progress
 from localctx.session.opening import index_all
 from localctx.session.placing import Placed, decode_placed
+from localctx.session.provenance import Citation
 from localctx.session.ranking import vectors_of
 from localctx.session.run import Run, start
 from localctx.session.strategy import round_n_ctx
-from localctx.values import Prompt, Request
+from localctx.values import Prompt, Request, Tokenizer
 
-__all__ = ["BASE", "WITHOUT", "LeaderExaminer", "Outcome", "Reference", "Told", "Variant", "divergence"]
+__all__ = [
+    "BASE",
+    "WITHOUT",
+    "LeaderExaminer",
+    "Outcome",
+    "Reference",
+    "Told",
+    "Variant",
+    "divergence",
+    "is_located",
+]
 
 BASE, WITHOUT = "base", "without evidence"
 LOCATED_TOKENS = 5
@@ -260,6 +272,7 @@ class LeaderExaminer:
             if mode.startswith(STREAM) and (missing := missing_selectors(run)):
                 self.skipped[mode] = f"{missing}: {_why_missing(run, question.text)}"
                 return None
+        cited, tokenize = next(iter(answer.citations), None), self.examiner.model.tokenize
         outcome = Outcome(
             variant=WITHOUT if mode == WITHOUT else variant.name,
             mode=mode,
@@ -269,38 +282,50 @@ class LeaderExaminer:
             text=answer.text,
             support=answer.support,
             score=score(question, answer.text, answer.support),
-            is_located=self._is_located(variant.document, question, answer),
+            is_located=is_located(question, answer.text, cited, variant.document.read, tokenize),
         )
         return Told(outcome, teacher.log_p)
 
-    def _is_located(self, document: Document, question: Question, answer: Answer) -> bool | None:
-        """LPA@5 of one answer; None where there is not one right value at one place."""
-        if len(question.gold) != 1 or len(question.spans) != 1:
-            return None
-        if not answer.citations:
-            return False
-        start, end = question.spans[0]
-        truth = start + document.read(start, end).find(question.gold[0])
-        cited = answer.citations[0]
-        at = cited.start + _value_at(answer.text, question.text, cited.quote)
-        first, last = sorted((truth, at))
-        if last - first > FAR_CODE_POINTS:
-            return False
-        return len(self.examiner.model.tokenize(document.read(first, last), False)) <= LOCATED_TOKENS
+
+def is_located(
+    question: Question,
+    answer: str,
+    cited: Citation | None,
+    read: Callable[[int, int], str],
+    tokenize: Tokenizer,
+) -> bool | None:
+    """LPA@5 of one answer: whether what it says is found, through its first citation, within five tokens of
+    where the right value starts. None for a question without one right value at one place.
+
+    The answer's place is where the first number, name or code of the answer, or else its first content word,
+    that the question does not hold stands in the cited words. read: the document's text of a span.
+    """
+    if len(question.gold) != 1 or len(question.spans) != 1:
+        return None
+    at = None if cited is None else _said_at(answer, question.text, cited.quote)
+    if cited is None or at is None:
+        return False
+    start, end = question.spans[0]
+    truth = start + read(start, end).find(question.gold[0])
+    at += cited.start
+    first, last = sorted((truth, at))
+    if last - first > FAR_CODE_POINTS:
+        return False
+    return len(tokenize(read(first, last), False)) <= LOCATED_TOKENS
+
+
+def _said_at(answer: str, question: str, quote: str) -> int | None:
+    """Where in a quote what the answer says, and the question does not, begins; None: nowhere."""
+    asked, quoted = set(content_words(question)), quote.casefold()
+    stated = [claim.text.casefold() for claim in claims(answer) if claim.text not in question]
+    said = [*stated, *(word for word in content_words(answer) if word not in asked)]
+    return next((quoted.index(text) for text in said if text in quoted), None)
 
 
 def _why_missing(run: Run, question: str) -> str:
     """Why a ranking was made without a selector: there are no vectors, or what was told."""
     vectors = vectors_of(run, question)
     return vectors if isinstance(vectors, str) else run.warnings[-1]
-
-
-def _value_at(answer: str, question: str, quote: str) -> int:
-    """Where in a quote the first number, name or code of an answer stands that is not the question's; the
-    quote's beginning where there is none.
-    """
-    said = (claim.text for claim in claims(answer) if claim.text not in question)
-    return next((quote.index(text) for text in said if text in quote), 0)
 
 
 def _finished(events: Iterable[Event]) -> Answer:

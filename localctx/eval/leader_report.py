@@ -104,7 +104,7 @@ class Examined:
                         "cri_value": _mean(one.kl_value for one in asked),
                     }
 
-    def tasks(self) -> Iterator[dict[str, Any]]:
+    def families(self) -> Iterator[dict[str, Any]]:
         """A row a mode and task family, of the base."""
         for mode in self.modes:
             for task in dict.fromkeys(question.task for question in self.questions):
@@ -122,16 +122,17 @@ class Examined:
             "match": rounded(1 / n_values) if single else None,
             "lpa5": rounded(min(1.0, (2 * LOCATED_TOKENS + 1) / n_tokens)),
             "cri_delta": 0.0,
-            "ldr": 1.0,
+            "ldr": 1.0 if len(self.copies.distances) > 1 else None,
         }
 
     def _kept(self, mode: str, distance: int) -> float | None:
         """LDR: right answers at a distance by those at the nearest; None where there are none."""
-        of = [
+        if len(self.copies.distances) < 2:
+            return None
+        near, far = (
             mean(one.score.is_match for one in self.of(mode) if one.distance == at)
             for at in (self.copies.distances[0], distance)
-        ]
-        near, far = of
+        )
         return None if not near or far is None else rounded(far / near)
 
 
@@ -164,7 +165,7 @@ class LeaderReport:
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.eval.leader/1` (docs/eval.md)."""
-        parts = ("scores", "distances", "perturbations", "tasks")
+        parts = ("scores", "distances", "perturbations", "families")
         return {
             "schema": SCHEMA,
             **self.options,
@@ -255,7 +256,7 @@ def _lines(one: Examined) -> Iterator[str]:
     for row in one.scores():
         keys = ("match", "declined", "false_answers", "lpa5", "cri_delta", "cri_without", "ldr")
         yield _line(row["mode"], [str(row["n"]), *(_cell(row[key]) for key in keys)])
-    at_random = ["", _cell(chance["match"]), "", "", _cell(chance["lpa5"]), "0", "", "1"]
+    at_random = ["", _cell(chance["match"]), "", "", _cell(chance["lpa5"]), "0", "", _cell(chance["ldr"])]
     yield _line("at random", at_random)
     distances, changed = list(one.distances()), list(one.perturbations())
     if distances:
