@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from localctx.errors import UsageError
 from localctx.eval.drafts import Draft, Sentence
+from localctx.index.terms import content_words, stem
 
 __all__ = ["PERTURBATIONS", "Perturbation", "register_perturbation"]
 
@@ -68,9 +69,7 @@ def _mixed(draft: Draft, text: str, source: random.Random) -> str:
 
 
 def _paraphrase(draft: Draft, _: random.Random) -> Draft:
-    """Planted sentences in words that their questions do not hold, where there are such; only questions about
-    those are asked.
-    """
+    """Planted sentences in other words, where there are any; asked are the questions that share none of them."""
     reworded = draft.plan.reworded
     sentences = tuple(
         one if one.planted is None or one.planted not in reworded
@@ -80,9 +79,16 @@ def _paraphrase(draft: Draft, _: random.Random) -> Draft:
     asked = (
         place
         for place, one in enumerate(draft.plan.questions)
-        if one.sentences and all(number in reworded for number in one.sentences)
+        if one.sentences
+        and all(
+            number in reworded and not _stems(one.text) & _stems(reworded[number]) for number in one.sentences
+        )
     )
     return replace(draft, sentences=sentences, asked=frozenset(asked))
+
+
+def _stems(text: str) -> set[str]:
+    return set(map(stem, content_words(text)))
 
 
 PERTURBATIONS: dict[str, Perturbation] = {"shuffle": _shuffle, "noise": _noise, "paraphrase": _paraphrase}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ from localctx.eval.generate import LANGUAGES, Wanted
 from localctx.eval.leader_documents import Copies, write_copies
 from localctx.eval.perturbations import PERTURBATIONS, register_perturbation
 from localctx.eval.plans import PROSE_TASKS, make_plan, register_task
-from localctx.eval.planting import Maker, source_of
+from localctx.eval.planting import source_of
 from localctx.eval.prose import made_sentences
 
 N_TOKENS = 3_000
@@ -118,7 +118,7 @@ def test_noise_takes_the_place_of_a_tenth_of_the_prose() -> None:
 
 
 def test_a_paraphrase_asks_only_about_what_is_reworded(tmp_path: Path) -> None:
-    one = copies(tmp_path, perturb=("paraphrase",))
+    one = copies(tmp_path, tasks=("single", "paraphrased", "multikey"), perturb=("paraphrase",))
     base, changed = one.copies[0].written, one.copies[-1].written
     assert changed.asked == {n for n, q in enumerate(one.plan.questions) if q.task == "single" and q.gold}
     for number in changed.asked:
@@ -163,29 +163,15 @@ def registries() -> Iterator[None]:
 
 @pytest.mark.usefixtures("registries")
 def test_tasks_and_perturbations_can_be_added(tmp_path: Path) -> None:
-    def doors(maker: Maker) -> None:
-        source = maker.source("doors")
-        for number, colour in zip(
-            range(maker.n), source.sample(["teal", "plum", "ochre", "lime"], maker.n), strict=True
-        ):
-            question = f"Which colour has the door of house {number}?"
-            if number < maker.n_present:
-                planted = maker.plant(source.random(), f"The door of house {number} is {colour}.")
-                maker.ask("doors", question, [colour], planted)
-            else:
-                maker.ask("doors", question)
-
-    def backwards(draft: Draft, source: Random) -> Draft:
-        return replace(draft, sentences=draft.sentences[::-1])
-
-    register_task("doors", doors)
-    register_perturbation("backwards", backwards)
+    page = (Path(__file__).parents[2] / "docs" / "eval.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?register_perturbation\(\"back.*?)```", page, re.DOTALL)
+    exec(example, {})  # the page's own
     one = copies(tmp_path, tasks=("doors",), perturb=("backwards",))
     document = one.copies[-1].written.document
     assert [question.task for question in document.questions] == ["doors"] * 4
     assert one.copies[-1].name == "backwards"
     with pytest.raises(UsageError, match="cannot be called 'doors'"):
-        register_task("doors", doors)
+        register_task("doors", lambda maker: None)
     for name in ("shuffle", "two words"):
         with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
-            register_perturbation(name, backwards)
+            register_perturbation(name, lambda draft, source: draft)
