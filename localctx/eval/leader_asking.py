@@ -323,9 +323,9 @@ def _said_at(answer: str, question: str, quote: str) -> int | None:
 
 
 def _why_missing(run: Run, question: str) -> str:
-    """Why a ranking was made without a selector: there are no vectors, or what was told."""
-    vectors = vectors_of(run, question)
-    return vectors if isinstance(vectors, str) else run.warnings[-1]
+    """Why a ranking was made without a selector: what was told, or why there are no vectors."""
+    told = next((text for text in run.warnings if text.startswith("--kv rank=")), None)
+    return told or str(vectors_of(run, question))
 
 
 def _finished(events: Iterable[Event]) -> Answer:

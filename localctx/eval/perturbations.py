@@ -69,7 +69,7 @@ def _mixed(draft: Draft, text: str, source: random.Random) -> str:
 
 
 def _paraphrase(draft: Draft, _: random.Random) -> Draft:
-    """Planted sentences in other words, where there are any; asked are the questions that share none of them."""
+    """Planted sentences in other words, where there are any; asked are questions that share none of these."""
     reworded = draft.plan.reworded
     sentences = tuple(
         one if one.planted is None or one.planted not in reworded
