@@ -6,65 +6,36 @@ Joins what the sessions offer, as asking.py does; knows no report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
 
 from localctx.document import Document
 from localctx.errors import Interrupted
 from localctx.eval.asking import Examiner, block_of, missing_selectors, oracle_blocks, why_not_exact
 from localctx.eval.documents import Question
 from localctx.eval.drafts import Written
+from localctx.eval.expected import LogP, Reference, Teacher, divergence
 from localctx.eval.modes import BOUND, EXACT, ORACLE_STORED, STREAM
 from localctx.eval.scoring import Score, score
 from localctx.index.terms import content_words
-from localctx.kv import KVContext
 from localctx.selection import claims
 from localctx.session.answer import Answer
 from localctx.session.ask import answered
-from localctx.session.cache import Cache
-from localctx.session.decoding import Decoded, decode_one
 from localctx.session.events import Event, Finished, ignore_progress
 from localctx.session.opening import index_all
-from localctx.session.placing import Placed, decode_placed
 from localctx.session.provenance import Citation
 from localctx.session.ranking import vectors_of
 from localctx.session.run import Run, start
-from localctx.session.strategy import round_n_ctx
-from localctx.values import Prompt, Request, Tokenizer
+from localctx.values import Tokenizer
 
-__all__ = [
-    "BASE",
-    "WITHOUT",
-    "LeaderExaminer",
-    "Outcome",
-    "Reference",
-    "Told",
-    "Variant",
-    "divergence",
-    "is_located",
-]
+__all__ = ["WITHOUT", "LeaderExaminer", "Outcome", "Told", "Variant", "is_located"]
 
-BASE, WITHOUT = "base", "without evidence"
+WITHOUT = "without evidence"
 LOCATED_TOKENS = 5
 """LPA@5: so far from the truth an answer's start may be found."""
 FAR_CODE_POINTS = 400
 """No five tokens take as many."""
 QUESTIONS_PER_REPORT = 8
-LogP = NDArray[np.float64]
-"""Log-probabilities, [n_tokens, n_vocab]."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The answer that is taken for granted: its tokens, and which of them are the right value."""
-
-    tokens: tuple[int, ...] = ()
-    value: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,60 +95,6 @@ class Told:
         first, end = reference.value
         of_value = float(kl[first:end].mean()) if first < end else None
         return replace(self.outcome, kl=float(kl.mean()), kl_value=of_value)
-
-
-@runtime_checkable
-class _Scoring(Protocol):
-    def score(self, tokens: Sequence[int], on_rows: Callable[[int, NDArray[np.float32]], None]) -> int:
-        """Evaluate tokens behind what is held; on_rows gets (index of the first row, logits)."""
-
-
-@dataclass(slots=True)
-class _Teacher:
-    """A session's Decoding: an answer as ever, and before it what the model expects of a given one.
-
-    log_p: [reference tokens, n_vocab]; None where nothing was asked for, or no context shows logits.
-    """
-
-    reference: Sequence[int]
-    log_p: LogP | None = None
-    n_ctx: int = 0
-    shares_beginnings: bool = True
-
-    def request(self, run: Run, request: Request) -> Generator[Event, None, Decoded]:
-        """The answer to a text that is not kept as KV."""
-        self.n_ctx = min(round_n_ctx(len(request.prompt.tokens) + run.settings.max_tokens), run.limit)
-        with closing(run.context(self.n_ctx)) as context:
-            return (yield from decode_one(context, request, run.timings, run.started, run.listen))
-
-    def placed(self, cache: Cache, placed: Placed) -> Generator[Event, None, Decoded]:
-        """The answer behind kept KV."""
-        n_needed = placed.n_tokens + len(cache.frame.after) + cache.run.settings.max_tokens
-        self.n_ctx = min(round_n_ctx(n_needed), cache.run.limit)
-        return (yield from decode_placed(cache, placed, self.n_ctx, self._watch))
-
-    def _watch(self, context: KVContext, prompt: Prompt) -> None:
-        """Take the distributions behind the prompt, the reference being what was said so far."""
-        if not self.reference or not isinstance(context, _Scoring):
-            return
-        lead = (*prompt.tokens[len(context.held_tokens) :], *prompt.closing)
-        tokens = (*lead, *self.reference[:-1])
-        rows: list[NDArray[np.float32]] = []
-        if context.score(tokens, lambda _, logits: rows.append(logits)) == len(tokens):
-            self.log_p = _log_softmax(np.concatenate(rows)[len(lead) - 1 :])
-
-
-def _log_softmax(logits: NDArray[np.float32]) -> LogP:
-    rows = logits.astype(np.float64)
-    rows -= rows.max(axis=1, keepdims=True)
-    found: LogP = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
-    return found
-
-
-def divergence(base: LogP, other: LogP) -> LogP:
-    """KL(base ‖ other) of each row, in nats: sum of p · (log p - log q)."""
-    found: LogP = (np.exp(base) * (base - other)).sum(axis=1)
-    return np.maximum(found, 0.0)
 
 
 @dataclass(slots=True)
@@ -262,7 +179,7 @@ class LeaderExaminer:
         """What came of a question; None for a mode without its selector. WITHOUT: from stored KV, without its
         evidence.
         """
-        question, teacher = variant.questions[number], _Teacher(reference)
+        question, teacher = variant.questions[number], Teacher(reference)
         self.examiner.held.kept.begin_question()
         run = self._run(variant.document, mode)
         if mode in (BOUND, ORACLE_STORED, WITHOUT):

@@ -19,17 +19,19 @@ from localctx.eval.drafts import (
     places_of,
     write_draft,
 )
+from localctx.eval.expected import Reference
 from localctx.eval.generate import LANGUAGES, PROMPT_TOKENS, TRANSLATED, Wanted
 from localctx.eval.language import Language
-from localctx.eval.leader_asking import BASE, Reference
 from localctx.eval.perturbations import PERTURBATIONS
 from localctx.eval.plans import make_plan
 from localctx.eval.planting import Plan, Planned, source_of
 from localctx.eval.prose import made_sentences
 from localctx.values import Tokenizer
 
-__all__ = ["Copies", "Copy", "write_copies"]
+__all__ = ["BASE", "Copies", "Copy", "write_copies"]
 
+BASE = "base"
+"""The copy that the others are compared with."""
 Haystack = Callable[[], Iterable[str]]
 
 

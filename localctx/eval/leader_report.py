@@ -8,8 +8,8 @@ from typing import Any
 
 from localctx.bench.repeats import rounded
 from localctx.eval.documents import Question
-from localctx.eval.leader_asking import BASE, LOCATED_TOKENS, WITHOUT, Outcome
-from localctx.eval.leader_documents import Copies, Copy
+from localctx.eval.leader_asking import LOCATED_TOKENS, WITHOUT, Outcome
+from localctx.eval.leader_documents import BASE, Copies, Copy
 from localctx.eval.modes import MODES
 from localctx.eval.scoring import mean
 from localctx.values import ModelInfo

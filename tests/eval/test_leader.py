@@ -18,9 +18,10 @@ from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
 from localctx.errors import UsageError
 from localctx.eval.documents import Question
+from localctx.eval.expected import divergence
 from localctx.eval.generate import Wanted
 from localctx.eval.leader import LeaderOptions, measure
-from localctx.eval.leader_asking import divergence, is_located
+from localctx.eval.leader_asking import is_located
 from localctx.eval.leader_report import LeaderReport
 from localctx.eval.niah import Options
 from localctx.eval.perturbations import PERTURBATIONS, register_perturbation
