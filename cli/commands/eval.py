@@ -15,12 +15,13 @@ from localctx.errors import UsageError
 from ..options import QuietOptions, RunOptions, with_options
 from .eval_compare import add_compare
 from .eval_honesty import add_honesty
+from .eval_kv import add_kv
 from .eval_rope import add_rope
 from .later import add_later
 
 __all__ = ["register"]
 
-LATER = ("ruler", "leader", "kv")
+LATER = ("ruler", "leader")
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +33,7 @@ def register(app: typer.Typer) -> None:
     add_honesty(group)
     add_compare(group)
     add_rope(group)
+    add_kv(group)
     for name in LATER:
         add_later(group, name, f"localctx eval {name}")
     app.add_typer(group, name="eval")

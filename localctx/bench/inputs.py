@@ -22,6 +22,7 @@ from localctx.values import Model
 
 __all__ = [
     "BUILT_IN",
+    "all_tokens_of",
     "built_in_text",
     "check_length",
     "document_of",
@@ -102,15 +103,23 @@ def document_of(
 
 def tokens_of(source: str | None, settings: Settings, model: Model, n_tokens: int) -> list[int]:
     """The first n_tokens of a file or of the built-in text. Raises UsageError when there are fewer."""
+    tokens = all_tokens_of(source, settings, model)
+    if len(tokens) < n_tokens:
+        raise _too_short(source, len(tokens), n_tokens)
+    return tokens[:n_tokens]
+
+
+def all_tokens_of(
+    source: str | None, settings: Settings, model: Model, n_characters: int | None = None
+) -> list[int]:
+    """The tokens of a file, or of its first n_characters, or of the built-in text."""
     if source is None:
         text = built_in_text()
     else:
         with open_document_for(source, settings) as document:
-            text = document.read(0, document.text.n_code_points)
-    tokens = model.tokenize(text, True)
-    if len(tokens) < n_tokens:
-        raise _too_short(source, len(tokens), n_tokens)
-    return tokens[:n_tokens]
+            end = document.text.n_code_points
+            text = document.read(0, end if n_characters is None else min(end, n_characters))
+    return model.tokenize(text, True)
 
 
 def check_length(source: str | None, n_tokens: int) -> None:
