@@ -29,6 +29,7 @@ __all__ = [
     "kv_model",
     "temporary_store",
     "tokens_of",
+    "too_short",
 ]
 
 BUILT_IN = "Python's documentation"
@@ -105,7 +106,7 @@ def tokens_of(source: str | None, settings: Settings, model: Model, n_tokens: in
     """The first n_tokens of a file or of the built-in text. Raises UsageError when there are fewer."""
     tokens = all_tokens_of(source, settings, model)
     if len(tokens) < n_tokens:
-        raise _too_short(source, len(tokens), n_tokens)
+        raise too_short(source, len(tokens), n_tokens)
     return tokens[:n_tokens]
 
 
@@ -125,14 +126,14 @@ def all_tokens_of(
 def check_length(source: str | None, n_tokens: int) -> None:
     """Raises UsageError for a text of which nothing can be measured."""
     if n_tokens < LEAST_TOKENS:
-        raise _too_short(source, n_tokens, LEAST_TOKENS)
+        raise too_short(source, n_tokens, LEAST_TOKENS)
 
 
-def _too_short(source: str | None, n_tokens: int, n_wanted: int) -> UsageError:
-    return UsageError(
-        f"{source or BUILT_IN} has {n_tokens:,} tokens, {n_wanted:,} are needed",
-        "a longer file, or fewer --tokens",
-    )
+def too_short(
+    source: str | None, n_tokens: int, n_wanted: int, hint: str = "a longer file, or fewer --tokens"
+) -> UsageError:
+    """The error for a text of n_tokens where n_wanted are needed."""
+    return UsageError(f"{source or BUILT_IN} has {n_tokens:,} tokens, {n_wanted:,} are needed", hint)
 
 
 def _beginning(
@@ -145,5 +146,5 @@ def _beginning(
             return document.read(0, end)
         n, end = n + block.n_tokens, block.end
     if n < n_tokens:
-        raise _too_short(source, n, n_tokens)
+        raise too_short(source, n, n_tokens)
     return document.read(0, end)

@@ -5,15 +5,18 @@ Joins text, model and measurements; the figures of quality depend on model, text
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from localctx.bench.inputs import BUILT_IN, all_tokens_of, kv_model
+from localctx.bench.inputs import BUILT_IN, all_tokens_of, kv_model, temporary_store, too_short
 from localctx.bench.machine import machine
 from localctx.errors import NotComposable, UsageError
 from localctx.eval.kv_arms import Wanted
+from localctx.eval.kv_long import LongText, LongWanted
+from localctx.eval.kv_long_report import Long
 from localctx.eval.kv_matrix import KVEvalModel, measured
 from localctx.eval.kv_report import Matrix
 from localctx.eval.kv_spans import spans_in
@@ -23,14 +26,16 @@ from localctx.session.prompts import question_task
 from localctx.settings import Settings
 from localctx.values import Model, ModelInfo
 
-__all__ = ["Report", "measure"]
+__all__ = ["Report", "measure", "measure_long"]
 
-N_ROWS = 128
+N_ROWS = 256
 """Rows of logits asked for at a time."""
 CHUNK_TOKENS = 1024
 """Room for what is evaluated at a time."""
 MAX_CHARACTERS = 1 << 24
 """Of a text, that stretches are drawn from."""
+CHARACTERS_A_TOKEN = 16
+"""Of a text that is read for a number of tokens, at most: prose has 2 to 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,8 @@ class Report:
     machine: dict[str, Any]
     text: str
     seed: int
-    matrix: Matrix
+    matrix: Matrix | None = None
+    long: Long | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.eval.kv/1` (docs/eval.md)."""
@@ -53,18 +59,23 @@ class Report:
             "machine": self.machine,
             "text": self.text,
             "seed": self.seed,
-            **self.matrix.to_json(),
+            "matrix": None if self.matrix is None else self.matrix.to_json(),
+            "long": None if self.long is None else self.long.to_json(),
         }
 
     @property
     def lines(self) -> list[str]:
         """For a person."""
-        return list(self.matrix.lines)
+        return [line for part in self._parts for line in part.lines]
 
     @property
     def plots(self) -> list[Plot]:
         """Pictures of it."""
-        return self.matrix.plots
+        return [plot for part in self._parts for plot in part.plots]
+
+    @property
+    def _parts(self) -> list[Matrix | Long]:
+        return [part for part in (self.matrix, self.long) if part is not None]
 
 
 def measure(
@@ -84,6 +95,30 @@ def measure(
     baseline.f16_bytes = able.info.kv_bytes_per_token
     matrix = Matrix(wanted, baseline, tuple(found))
     return Report(command, able.info, machine(settings.threads), source, wanted.seed, matrix)
+
+
+def measure_long(
+    model: Model, settings: Settings, wanted: LongWanted, command: str, tell: Callable[[str], None]
+) -> Report:
+    """Measure along one text. Raises as measure() does."""
+    wanted.check()
+    able, facts = able_model(model), machine(settings.threads)
+    prefix, source = prefix_of(able), wanted.text or BUILT_IN
+    n_ctx = fitted_n_ctx(able, settings, len(prefix) + wanted.n_held)
+    n_needed = max(wanted.lengths) + wanted.n_target + 1
+    found = all_tokens_of(wanted.text, settings, able, n_needed * CHARACTERS_A_TOKEN)
+    if len(found) < n_needed:
+        raise too_short(source, len(found), n_needed, "a longer --text, or shorter --lengths")
+    tokens = array("i", found[:n_needed])
+    del found
+    with (
+        temporary_store(settings) as (_, folder),
+        closing(able.open_kv_context(n_ctx, n_outputs=N_ROWS)) as context,
+    ):
+        text = LongText(context, able, prefix, tokens, wanted, folder)
+        at = tuple(text.looked_at(tell))
+        long = Long(wanted, text.bytes_per_token, at)
+    return Report(command, able.info, facts, source, wanted.seed, long=long)
 
 
 def able_model(model: Model) -> KVEvalModel:

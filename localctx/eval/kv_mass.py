@@ -88,17 +88,30 @@ class Mass:
         self._n_sets = n_sets
 
     def add(self, scores: Floats, heads: slice, members: NDArray[np.bool_] | None = None) -> None:
-        """Scores [n_queries, n_heads, n_cells] of some heads; `members` [n_sets, n_cells]: which cells are of
-        which set, None: of none.
+        """Scores [n_queries, n_heads, n_cells] of some heads, which are overwritten; `members` [n_sets,
+        n_cells]: which cells are of which set, None: of none.
         """
         n_cells = scores.shape[2]
         columns = np.ones((1 + self._n_sets, n_cells), np.float32)
         columns[1:] = 0.0 if members is None else members
         highest = np.maximum(self._highest[:, heads], scores.max(axis=2))
-        weights = np.exp(scores - highest[..., None].astype(np.float32))
+        scores -= highest[..., None].astype(np.float32)
+        weights = np.exp(scores, out=scores)
         kept = np.exp(self._highest[:, heads] - highest)
         self._sums[:, heads] = self._sums[:, heads] * kept[..., None] + weights @ columns.T
         self._highest[:, heads] = highest
+
+    def empty(self) -> Mass:
+        """One like it, of no cells."""
+        return Mass(*self._highest.shape, self._n_sets)
+
+    def merge(self, other: Mass) -> None:
+        """Take the cells of another one."""
+        highest = np.maximum(self._highest, other._highest)
+        for one in (self, other):
+            one._sums *= np.exp(one._highest - highest)[..., None]
+            one._highest = highest
+        self._sums += other._sums
 
     def shares(self) -> NDArray[np.float64]:
         """[n_queries, n_heads, n_sets]."""

@@ -177,7 +177,7 @@ class Matrix:
             f"last {SHORT_CONTEXT} alone"
         )
         yield (
-            f"{needy.sum():,} of them need long context (they gain {self.gains[needy].min():.2f} nats or more): "
+            f"{needy.sum():,} of them need it (they gain {self.gains[needy].min():.2f} nats or more): "
             f"{perplexity_of(self.exact[needy]):.4g} and {perplexity_of(short[needy]):.4g}"
         )
         yield _line(HEADS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from localctx.errors import UsageError
+from localctx.bench.inputs import too_short
 from localctx.eval.kv_arms import Wanted
 from localctx.verify.compare import Span
 
@@ -22,10 +22,8 @@ def spans_in(tokens: Sequence[int], wanted: Wanted, source: str) -> list[Span]:
     n_places = (len(tokens) - wanted.n_context - 1) // n_target
     if n_places < wanted.n_spans:
         needed = wanted.n_context + wanted.n_spans * n_target + 1
-        raise UsageError(
-            f"{source} has {len(tokens):,} tokens, {needed:,} are needed",
-            "a longer --text, fewer --tokens, or a shorter --context",
-        )
+        hint = "a longer --text, fewer --tokens, or a shorter --context"
+        raise too_short(source, len(tokens), needed, hint)
     draw = random.Random(f"spans {wanted.seed}")  # noqa: S311  # a draw that anyone can repeat
     spans = []
     for place in sorted(draw.sample(range(n_places), wanted.n_spans)):
