@@ -120,7 +120,8 @@ def kv(
 ) -> None:
     """Perplexity, KL divergence, top-1 agreement and hit rate of stored KV beside exact f16 attention."""
     from localctx.eval.kv import measure, measure_long
-    from localctx.eval.plots import check_plot_file, panels_to_file
+    from localctx.eval.panels import panels_to_file
+    from localctx.eval.plots import check_plot_file
     from localctx.from_settings import choose_model, open_model_for
 
     from ..terminal import note, print_json, print_line, silent

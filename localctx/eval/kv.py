@@ -20,6 +20,7 @@ from localctx.eval.kv_long_report import Long
 from localctx.eval.kv_matrix import KVEvalModel, measured
 from localctx.eval.kv_report import Matrix
 from localctx.eval.kv_spans import spans_in
+from localctx.eval.panels import plot_json
 from localctx.eval.plots import Plot
 from localctx.session.frame import frame_of
 from localctx.session.prompts import question_task
@@ -61,6 +62,7 @@ class Report:
             "seed": self.seed,
             "matrix": None if self.matrix is None else self.matrix.to_json(),
             "long": None if self.long is None else self.long.to_json(),
+            "plots": [plot_json(plot) for plot in self.plots],
         }
 
     @property
@@ -117,7 +119,7 @@ def measure_long(
     ):
         text = LongText(context, able, prefix, tokens, wanted, folder)
         at = tuple(text.looked_at(tell))
-        long = Long(wanted, text.bytes_per_token, at)
+        long = Long(wanted, text.bytes_per_token, text.chunk_tokens, at)
     return Report(command, able.info, facts, source, wanted.seed, long=long)
 
 

@@ -137,7 +137,7 @@ class LongText:
         self._kept: dict[int, _native.Run] = {}
         self._tail: dict[int, _native.Run] = {}
         self._n_read = 0
-        self._n_bytes = self._n_encoded = 0
+        self._n_bytes = self._n_encoded = self.chunk_tokens = 0
 
     @property
     def bytes_per_token(self) -> float:
@@ -179,6 +179,7 @@ class LongText:
 
         def take(chunk: KVChunk) -> None:
             self._column.append(chunk)
+            self.chunk_tokens = max(self.chunk_tokens, chunk.n_tokens)
             for row in range(0, chunk.n_tokens, RUN_TOKENS):
                 number = (chunk.first + row) // RUN_TOKENS
                 if number in wanted:

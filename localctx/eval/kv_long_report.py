@@ -27,10 +27,11 @@ WIDTHS = (11, 13, 10, 12, 19, 10, 13, 11, 10)
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """Every place of one text. bytes_per_token: of stored KV."""
+    """Every place of one text. bytes_per_token: of stored KV · chunk_tokens: evaluated at a time by prefill."""
 
     wanted: LongWanted
     bytes_per_token: float
+    chunk_tokens: int
     at: tuple[At, ...]
 
     @property
@@ -46,6 +47,7 @@ class Long:
             "window": wanted.window,
             "budget": wanted.budget,
             "n_target": wanted.n_target,
+            "chunk_tokens": self.chunk_tokens,
             "bytes_per_token": rounded(self.bytes_per_token) if self.bytes_per_token else None,
             "baseline": self.baseline,
             "points": [self._point_json(at) for at in self.at],

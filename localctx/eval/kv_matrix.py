@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol, runtime_checkable
@@ -19,7 +20,7 @@ from localctx.engine.query_capture import QueryModel
 from localctx.errors import Interrupted
 from localctx.eval.kv_arms import Arm, Attended, Wanted, arms_of, attended
 from localctx.eval.kv_mass import Hits, asked_of, hits_of
-from localctx.kv import RUN_TOKENS, KVChunk, KVPart, PrefillPolicy
+from localctx.kv import RUN_TOKENS, KVChunk, KVContext, KVPart, PrefillPolicy
 from localctx.selection.routing import LexicalRouter
 from localctx.verify.compare import SHORT_CONTEXT, ScoringContext, Span
 from localctx.verify.model import GateModel
@@ -89,20 +90,21 @@ def measured(
     """All arms over all spans. The context holds prefix, context and target at once. Raises Interrupted."""
     baseline, found = Baseline(), [Found(arm) for arm in arms_of(wanted)]
     before = prefix_runs(context, prefix)
-    for number, span in enumerate(spans):
-        tell(f"stretch {number + 1} of {len(spans)}")
-        held = [*prefix, *span.context]
-        exact = _reference(context, held, span.target)
-        baseline.exact.append(exact.nll)
-        baseline.short.append(_reference(context, [*prefix, *span.context[-SHORT_CONTEXT:]], span.target).nll)
-        chosen = {arm: _attended(arm, span, wanted, number) for arm in (one.arm for one in found)}
-        if number < N_HIT:
-            _add_hits(context, model, prefix, before, span, found, chosen)
-        for one, runs in _stored(context, prefix, span, found):
-            _use(context, (prefix, before), span, runs, chosen[one.arm], one)
-            _score(context, span, exact, one)
-            if number < N_TIMED:
-                one.decode_s += decode_seconds(context, span.target[:N_STEPS])
+    with _contexts(context, model, len(prefix), wanted.windows) as contexts:
+        for number, span in enumerate(spans):
+            tell(f"stretch {number + 1} of {len(spans)}")
+            exact = _reference(context, [*prefix, *span.context], span.target)
+            short = [*prefix, *span.context[-SHORT_CONTEXT:]]
+            baseline.exact.append(exact.nll)
+            baseline.short.append(_reference(context, short, span.target).nll)
+            chosen = {one.arm: _attended(one.arm, span, wanted, number) for one in found}
+            if number < N_HIT:
+                _add_hits(context, model, prefix, before, span, found, chosen)
+            for one, runs in _stored(contexts, prefix, span, found):
+                _use(context, (prefix, before), span, runs, chosen[one.arm], one)
+                _score(context, span, exact, one)
+                if number < N_TIMED:
+                    one.decode_s += decode_seconds(context, span.target[:N_STEPS])
     return baseline, found
 
 
@@ -128,7 +130,7 @@ def _attended(arm: Arm, span: Span, wanted: Wanted, number: int) -> Attended:
 
 
 def _stored(
-    context: ScoringContext, prefix: Sequence[int], span: Span, found: Sequence[Found]
+    contexts: dict[int | None, KVContext], prefix: Sequence[int], span: Span, found: Sequence[Found]
 ) -> Iterator[tuple[Found, list[_native.Run] | None]]:
     """Every arm with the span's runs as it keeps them; None where it takes none. Arms of one window share a
     prefill, those of one codec the encoding.
@@ -138,8 +140,7 @@ def _stored(
             yield from ((one, None) for one in group)
             continue
         for window, of_window in groupby(group, key=lambda one: one.arm.window):
-            policy = EXACT if window is None else PrefillPolicy("window", window)
-            chunks = chunks_of(context, prefix, span.context, policy)
+            chunks = chunks_of(contexts[window], prefix, span.context, window)
             for name, of_codec in groupby(of_window, key=lambda one: one.arm.codec):
                 data = list(encoded(chunks, name or "f16"))
                 runs = [_native.Run(one) for one in data]
@@ -150,13 +151,30 @@ def _stored(
 
 
 def chunks_of(
-    context: ScoringContext, prefix: Sequence[int], tokens: Sequence[int], policy: PrefillPolicy
+    context: KVContext, prefix: Sequence[int], tokens: Sequence[int], window: int | None = None
 ) -> list[KVChunk]:
     """The tokens' KV, prefilled behind the prefix. Raises Interrupted."""
     chunks: list[KVChunk] = []
+    policy = EXACT if window is None else PrefillPolicy("window", window)
     context.stream(prefix, tokens, policy, chunks.append)
     check_done(sum(chunk.n_tokens for chunk in chunks), len(tokens))
     return chunks
+
+
+@contextmanager
+def _contexts(
+    context: ScoringContext, model: KVEvalModel, n_prefix: int, windows: Sequence[int | None]
+) -> Iterator[dict[int | None, KVContext]]:
+    """Where each window's prefill is done: with a window in a context that has room for it and one run more.
+    Tokens that are evaluated together see one another; a larger batch would make the window wider.
+    """
+    with ExitStack() as stack:
+        contexts: dict[int | None, KVContext] = {None: context}
+        for window in windows:
+            if window is not None:
+                own = closing(model.open_kv_context(n_prefix + window + RUN_TOKENS))
+                contexts[window] = stack.enter_context(own)
+        yield contexts
 
 
 def encoded(chunks: Sequence[KVChunk], codec: str) -> Iterator[bytes]:
@@ -172,9 +190,9 @@ def runs_of(chunks: Sequence[KVChunk], codec: str = "f16") -> list[_native.Run]:
     return [_native.Run(data) for data in encoded(chunks, codec)]
 
 
-def prefix_runs(context: ScoringContext, prefix: Sequence[int]) -> list[_native.Run]:
+def prefix_runs(context: KVContext, prefix: Sequence[int]) -> list[_native.Run]:
     """The prefix's KV, in f16."""
-    return runs_of(chunks_of(context, (), prefix, EXACT)) if prefix else []
+    return runs_of(chunks_of(context, (), prefix)) if prefix else []
 
 
 def placed(
@@ -255,7 +273,7 @@ def _add_hits(
     chosen: dict[Arm, Attended],
 ) -> None:
     """What every arm's cells have of the exact model's attention."""
-    document = runs_of(chunks_of(context, prefix, span.context, EXACT))
+    document = runs_of(chunks_of(context, prefix, span.context))
     tokens = [*prefix, *span.context, *span.target[:-1]]
     asked = asked_of(model, tokens, len(span.target) - 1)
     sets = list(dict.fromkeys(one.runs for one in chosen.values()))

@@ -249,13 +249,12 @@ def _curve_lines(curve: Curve) -> Iterator[str]:
 
 
 def _plot(curve: Curve) -> Plot:
-    compressions = [point.compression for point in curve.points]
+    knee = "no knee" if curve.knee is None else f"knee at {curve.points[curve.knee].name}"
     return Plot(
-        f"{curve.name}: compression and what it costs",
-        "times smaller than all in f16",
+        f"{curve.name}: compression and its cost, {knee}",
+        "times smaller than all of the context in f16",
         "KL divergence from exact attention",
-        compressions,
+        [rounded(point.compression) for point in curve.points],
         {curve.name: [max(LEAST_KL, point.kl) for point in curve.points]},
         is_log=True,
-        marked=[] if curve.knee is None else [compressions[curve.knee]],
     )

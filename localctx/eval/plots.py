@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from localctx.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Plot", "check_plot_file", "panels_to_file"]
+__all__ = ["Plot", "check_plot_file"]
 
 _HINT = "pip install 'localctx[plot]'"
+MAX_TICKS = 8
+"""Places that are all named on the axis."""
 _ENDINGS = "a name in .png, .svg or .pdf"
 
 
@@ -36,9 +38,7 @@ def check_plot_file(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Values of several lines at the same places, or at places of their own; `is_log`: a logarithmic scale of
-    values · marked: places that are pointed out.
-    """
+    """Values of several lines at the same places; `is_log`: a logarithmic scale of values."""
 
     title: str
     x_name: str
@@ -46,8 +46,6 @@ class Plot:
     places: Sequence[float]
     lines: Mapping[str, Sequence[float]]
     is_log: bool = False
-    own_places: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    marked: Sequence[float] = ()
 
     def for_terminal(self, n_columns: int, n_rows: int = 20) -> str:
         """As text without colour. Raises UsageError without plotext."""
@@ -59,7 +57,7 @@ class Plot:
         plotext.theme("clear")
         plotext.plotsize(n_columns, n_rows)
         for marker, (name, values) in zip("ox+*#@%&$", self.lines.items(), strict=False):
-            plotext.plot(list(self._places_of(name)), list(values), label=name, marker=marker)
+            plotext.plot(list(self.places), list(values), label=name, marker=marker)
         plotext.title(self.title)
         plotext.xlabel(self.x_name)
         plotext.ylabel(self.y_name)
@@ -68,16 +66,13 @@ class Plot:
             plotext.yscale("log")
         return str(plotext.uncolorize(plotext.build()))
 
-    def _places_of(self, name: str) -> Sequence[float]:
-        return self.own_places.get(name, self.places)
-
     def draw(self, axes: Axes) -> None:
         """Onto a part of a picture."""
         for name, values in self.lines.items():
-            axes.plot(self._places_of(name), values, marker="o", label=name)
-        for place in self.marked:
-            axes.axvline(place, linestyle=":", color="grey")
-        axes.set(title=self.title, xlabel=self.x_name, ylabel=self.y_name, xticks=list(self.places))
+            axes.plot(self.places, values, marker="o", label=name)
+        axes.set(title=self.title, xlabel=self.x_name, ylabel=self.y_name)
+        if len(self.places) <= MAX_TICKS:
+            axes.set_xticks(list(self.places))
         if self.is_log:
             axes.set_yscale("log")
         axes.legend()
@@ -86,19 +81,14 @@ class Plot:
         """As a picture; the name's ending says of what kind. Raises UsageError without matplotlib, or where
         the file cannot be written.
         """
-        panels_to_file([self], path)
-
-
-def panels_to_file(plots: Sequence[Plot], path: Path) -> None:
-    """Several plots side by side in one picture; see Plot.to_file()."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError("a plot in a file needs matplotlib", _HINT) from None
-    figure = Figure(figsize=(7 * len(plots), 4.5), layout="constrained")
-    for number, plot in enumerate(plots):
-        plot.draw(figure.add_subplot(1, len(plots), number + 1))
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot write the plot to {path}: {error}", _ENDINGS) from None
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise UsageError("a plot in a file needs matplotlib", _HINT) from None
+        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        self.draw(axes)
+        try:
+            figure.savefig(path, dpi=150)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot write the plot to {path}: {error}", _ENDINGS) from None

@@ -69,7 +69,7 @@ def test_the_page_lists_every_command() -> None:
         assert re.search(rf"`(?:localctx )?{name}[ `]", text), name
 
 
-@pytest.mark.parametrize("command", ["eval ruler", "eval leader", "eval kv", "bench compare"])
+@pytest.mark.parametrize("command", ["eval ruler", "eval leader", "bench compare"])
 def test_a_later_command_says_so(localctx: Run, command: str) -> None:
     result = localctx(*command.split())
     assert (result.code, result.out) == (2, "")
