@@ -27,7 +27,7 @@ WIDTHS = (11, 13, 10, 12, 19, 10, 13, 11, 10)
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """Every place of one text. bytes_per_token: of stored KV · chunk_tokens: evaluated at a time by prefill."""
+    """Every place of one text. bytes_per_token: of stored KV · chunk_tokens: prefilled at a time."""
 
     wanted: LongWanted
     bytes_per_token: float
