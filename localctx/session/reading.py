@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -234,19 +234,35 @@ class Reading:
 
     def passage(self, index: int) -> Passage:
         """Block `index`, read again from the document."""
-        document, start, end = self.document, self._starts[index], self._ends[index]
+        first = self._first_tokens[index]
+        return self._passage(index, self.span(index, index), (first, first + self._n_tokens[index]))
+
+    def part(self, index: int, first: int, end: int, spell: Callable[[Sequence[int]], str]) -> Passage:
+        """What of block `index` lies in the tokens [first, end) of the stream. spell: tokens → their text."""
+        begin, n_tokens = self._first_tokens[index], self._n_tokens[index]
+        first, end = max(first, begin), min(end, begin + n_tokens)
+        start, stop = self.span(index, index)
+        cuts = start, stop
+        if first > begin:
+            cuts = min(stop, start + len(spell(self._stream[begin:first]))), stop
+        if end < begin + n_tokens:
+            cuts = cuts[0], max(cuts[0], min(stop, start + len(spell(self._stream[begin:end]))))
+        return self._passage(index, cuts, (first, end))
+
+    def _passage(self, index: int, span: tuple[int, int], tokens: tuple[int, int]) -> Passage:
+        document, (start, end), (first, stop) = self.document, span, tokens
         page, label = self._places[index]
         return Passage(
             document=self.ordinal,
             start=start,
             end=end,
             text=document.read(start, end),
-            n_tokens=self._n_tokens[index],
+            n_tokens=stop - first,
             source=document.source,
             page=page,
             page_label=label or (None if page is None else str(page)),
             heading_path=self._paths[index],
-            first_token=self._first_tokens[index],
+            first_token=first,
             table_header=table_header(document.text, start, end, document.format == "csv"),
         )
 
