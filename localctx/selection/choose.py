@@ -20,7 +20,7 @@ __all__ = ["Chosen", "Selection", "Units", "choose", "text_key"]
 Why = Literal["score", "neighbour", "completes"]
 """score: among the best; neighbour: beside a chosen block and scores; completes: follows a very short one."""
 Units: TypeAlias = Callable[[int], Mapping[Hashable, int]]
-"""A block → what comes into the context whole because of it, each with its tokens."""
+"""A block → what comes into the context whole because of it, in order, each with its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ def choose(
 ) -> Selection:
     """The best blocks that fit `budget_tokens`, at most `max_blocks`, in document order.
 
-    A block costs its n_tokens; with `units` those of its units that no block chosen before it brought. A
-    block must score at least `floor_share` of the best one; the block before or after a chosen one
-    `neighbour_share`; a chosen block of fewer than `short_tokens` (a heading, a question) brings the one
-    after it along. Blocks with equal `text_keys` enter once, as their best-scored, then first one. A block
-    too large for what is left is passed over for the next. Sequences and units are asked only about blocks
-    that may be chosen: they can make what they say when it is asked for. Raises ValueError when the lengths
-    differ.
+    A block costs its n_tokens; with `units` those of its units that no block chosen before it brought, and
+    n_tokens (of what stands before them) where the first is among these. A block must score at least
+    `floor_share` of the best one; the block before or after a chosen one `neighbour_share`; without `units`,
+    a chosen block of fewer than `short_tokens` (a heading, a question) brings the one after it along. Blocks
+    with equal `text_keys` enter once, as their best-scored, then first one. A block too large for what is
+    left is passed over for the next. Sequences and units are asked only about blocks that may be chosen: they
+    can make what they say when it is asked for. Raises ValueError when the lengths differ.
     """
     values = scores.values
     if len(values) != len(n_tokens) or (text_keys is not None and len(text_keys) != len(values)):
@@ -88,7 +88,7 @@ def choose(
     for index in _ranking(values, floor_share * best):
         if taken.is_full:
             break
-        if taken.add(index, "score") and n_tokens[index] < short_tokens:
+        if taken.add(index, "score") and units is None and n_tokens[index] < short_tokens:
             taken.add(index + 1, "completes")
     taken.add_neighbours(neighbour_share * best)
     if not taken.blocks:
@@ -139,11 +139,12 @@ class _Taken:
         if key in self._by_key:
             self.duplicates[index] = self._by_key[key]
             return False
-        if self.is_full:
+        new = self._new_units(index)
+        n_tokens = sum(new.values())
+        if self.is_full or self.n_tokens + n_tokens > self._budget_tokens:
             return False
-        units = self._units_of(index) if self._units_of is not None else {}
-        new = {unit: n_tokens for unit, n_tokens in units.items() if unit not in self._units}
-        n_tokens = sum(new.values()) if self._units_of is not None else self._block_tokens[index]
+        if self._units_of is None or (new and next(iter(new)) == next(iter(self._units_of(index)))):
+            n_tokens += self._block_tokens[index]
         if self.n_tokens + n_tokens > self._budget_tokens:
             return False
         self._units.update(new)
@@ -151,6 +152,11 @@ class _Taken:
         self.blocks[index] = Chosen(index, self._values[index], why)
         self.n_tokens += n_tokens
         return True
+
+    def _new_units(self, index: int) -> dict[Hashable, int]:
+        """Those of the block's units that are not there yet."""
+        units = {} if self._units_of is None else self._units_of(index)
+        return {unit: n_tokens for unit, n_tokens in units.items() if unit not in self._units}
 
     def add_neighbours(self, least: float) -> None:
         """Take the blocks beside those taken by score that score `least` or more."""

@@ -75,9 +75,9 @@ def pointed_blocks(
     """Running numbers of the blocks that the question points at, one to max_blocks, and of a few that these
     refer to, in document order.
 
-    hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
-    is_there(number): whether it may be chosen; None: all may · units: see selection.choose(). Raises
-    UsageError when not even one fits the budget (tokens).
+    hits: the blocks as they are ranked · cost(number): tokens a block takes in the context; with units
+    (selection.choose) only what stands before them · is_there(number): whether it may be chosen; None: all
+    may. Raises UsageError when not even one fits the budget (tokens).
     """
     may_choose = is_there or _anyone
     if run.blocks is not None:
@@ -96,16 +96,20 @@ def pointed_blocks(
         text_keys=keys, units=units, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
     chosen = list(filter(may_choose, selection.indices))
+
+    def alone(number: int) -> int:
+        return cost(number) + (sum(units(number).values()) if units is not None else 0)
+
     if chosen:
         left = budget - selection.n_tokens
-        chosen = pull_referenced(run, chosen, dict(hits.ranking), question, Room(left, cost, may_choose))
+        chosen = pull_referenced(run, chosen, dict(hits.ranking), question, Room(left, alone, may_choose))
         yield from run.unheard()
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
         first = filter(may_choose, range(min(MAX_BLOCKS, run.n_blocks)))
-        chosen = _first_fitting(first, budget, cost)[:max_blocks]
+        chosen = _first_fitting(first, budget, alone)[:max_blocks]
     return _some(chosen)
 
 

@@ -38,12 +38,13 @@ def groups_of(cache: Cache, passages: Sequence[Passage], *, is_widened: bool = F
     """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
     stands under the header of the passage before is parted from it without saying it again.
 
-    is_widened: passages are long, and one that goes on joins under any header: it begins with its heading.
+    is_widened: passages are long; one that goes on joins under any header, since it begins with its heading,
+    and nothing parts those under the same one: each gap takes a step, or room, of its own.
     """
     waiting: list[Passage] = []
     header = ""
     said: str | None = ""
-    is_first = True
+    parting: str | None = None
     for passage in passages:
         goes_on = bool(waiting) and _end(waiting[-1]) == (passage.document, passage.first_token)
         line = header if goes_on and is_widened else _header(cache, passage)
@@ -51,11 +52,11 @@ def groups_of(cache: Cache, passages: Sequence[Passage], *, is_widened: bool = F
             waiting.append(passage)
             continue
         if waiting:
-            yield _group(cache, "" if header == said else header, waiting, is_first)
-            is_first, said = False, header if _is_under_one(waiting) else None
+            yield _group(cache, "" if header == said else header, waiting, parting)
+            said, parting = header if _is_under_one(waiting) else None, "" if is_widened else SEPARATOR
         waiting, header = [passage], line
     if waiting:
-        yield _group(cache, "" if header == said else header, waiting, is_first)
+        yield _group(cache, "" if header == said else header, waiting, parting)
 
 
 def _is_under_one(passages: Sequence[Passage]) -> bool:
@@ -69,14 +70,15 @@ def _end(passage: Passage) -> tuple[int, int]:
     return passage.document, passage.first_token + passage.n_tokens
 
 
-def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> Group:
+def _group(cache: Cache, header: str, passages: Sequence[Passage], parting: str | None) -> Group:
+    """parting: what stands between passages without a header; None: these are the first."""
     begins_anew = passages[0].text.startswith("\n")
     ends = "" if begins_anew else "\n"
     header = "\n".join(filter(None, (header, _table_header(cache, passages[0]))))
     if not header:  # what begins with a line of its own needs no other: it would take a step of its own
-        text = "" if is_first or begins_anew else SEPARATOR
+        text = "" if begins_anew else parting or ""
     else:
-        text = f"{'' if is_first else SEPARATOR}{header}{ends}"
+        text = f"{'' if parting is None else SEPARATOR}{header}{ends}"
     return Group(tuple(cache.model.tokenize(text, False)) if text else (), tuple(passages))
 
 

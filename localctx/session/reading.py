@@ -252,18 +252,20 @@ class Reading:
     def _passage(self, index: int, span: tuple[int, int], tokens: tuple[int, int]) -> Passage:
         document, (start, end), (first, stop) = self.document, span, tokens
         page, label = self._places[index]
+        text, is_table = document.read(start, end), document.format == "csv"
+        may_begin_in_table = is_table or text.lstrip("\n").startswith("|")
         return Passage(
             document=self.ordinal,
             start=start,
             end=end,
-            text=document.read(start, end),
+            text=text,
             n_tokens=stop - first,
             source=document.source,
             page=page,
             page_label=label or (None if page is None else str(page)),
             heading_path=self._paths[index],
             first_token=first,
-            table_header=table_header(document.text, start, end, document.format == "csv"),
+            table_header=table_header(document.text, start, end, is_table) if may_begin_in_table else "",
         )
 
     def coverage(self, n_read: int, n_attended: int) -> Coverage:

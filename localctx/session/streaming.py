@@ -6,7 +6,6 @@ What of them is evaluated again is decided when the context is open, since its s
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 
@@ -22,13 +21,13 @@ from localctx.session.landmarks import landmarks_of
 from localctx.session.placing import Placed, desk_of, fitted
 from localctx.session.pointing import pointed_sentences
 from localctx.session.ranking import ranked_blocks
-from localctx.session.reading import Passage, Reading
+from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 from localctx.session.run import Run
 from localctx.session.supply import Supply, supply
 from localctx.session.token_stream import TokenStream
 from localctx.session.verdicts import why_not_by_itself
-from localctx.session.whole_runs import MANY_PASSAGES, Spell, SpellingModel, runs_of_blocks, widened
+from localctx.session.whole_runs import MANY_PASSAGES, Spell, SpellingModel, runs_of_blocks, start_of, widened
 
 __all__ = ["stream_reason", "streamed"]
 
@@ -59,14 +58,14 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
     stored = [streams[0] for streams in supplied.streams]
     spell = _spelling(cache, supplied, max_blocks)
-    units = None if spell is None else runs_of_blocks(run, stored, partial(_lead, spell))
+    units = None if spell is None else runs_of_blocks(run, stored)
     hits = yield from ranked_blocks(run, index, question, lambda: landmarks_of(cache, stored, question))
     numbers = yield from pointed_blocks(
         run,
         hits,
         question,
         budget,
-        lambda number: _cost(run, number) if units is None else sum(units(number).values()),
+        partial(_cost, run) if spell is None else lambda number: _lead(start_of(run, stored, number, spell)),
         supplied.may_choose,
         min(LAZY_BLOCKS, max_blocks) if supplied.way == "lazy" else max_blocks,
         units,
@@ -97,7 +96,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
 def _cost(run: Run, number: int) -> int:
     """Most tokens that a block takes in the context, with what leads it."""
     _, first, end = run.tokens_of(number)
-    return end - first + HEADER_TOKENS + (TABLE_TOKENS if run.passage(number).table_header else 0)
+    return end - first + _lead(run.passage(number))
 
 
 def _spelling(cache: Cache, supplied: Supply, max_blocks: int) -> Spell | None:
@@ -111,11 +110,9 @@ def _spelling(cache: Cache, supplied: Supply, max_blocks: int) -> Spell | None:
     return model.text
 
 
-def _lead(spell: Spell, reading: Reading, token: int) -> int:
-    """Most tokens of what leads a passage that begins at the token."""
-    number = bisect_right(reading.first_tokens, token) - 1
-    is_in_table = bool(reading.part(number, token, reading.n_tokens, spell).table_header)
-    return HEADER_TOKENS + (TABLE_TOKENS if is_in_table else 0)
+def _lead(passage: Passage) -> int:
+    """Most tokens of what leads the passage."""
+    return HEADER_TOKENS + (TABLE_TOKENS if passage.table_header else 0)
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:

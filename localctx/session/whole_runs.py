@@ -15,7 +15,7 @@ from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
 from localctx.session.token_stream import TokenStream
 
-__all__ = ["MANY_PASSAGES", "Spell", "SpellingModel", "runs_of_blocks", "widened"]
+__all__ = ["MANY_PASSAGES", "Spell", "SpellingModel", "runs_of_blocks", "start_of", "widened"]
 
 MANY_PASSAGES = 16
 """A budget for more passages than these widens them; with fewer, precision counts more."""
@@ -30,25 +30,25 @@ class SpellingModel(Protocol):
         """What content tokens stand for, without a character at the end that is not whole."""
 
 
-def runs_of_blocks(
-    run: Run, streams: Sequence[TokenStream], lead: Callable[[Reading, int], int]
-) -> Callable[[int], Mapping[Hashable, int]]:
-    """For selection.choose(): the runs that a block lies in, with their tokens, the first with those of what
-    may stand before it: lead(reading, token).
+def runs_of_blocks(run: Run, streams: Sequence[TokenStream]) -> Callable[[int], Mapping[Hashable, int]]:
+    """For selection.choose(): the runs that a block lies in, with their tokens. streams: of each document."""
 
-    streams: of each document.
-    """
-
+    @cache
     def units(number: int) -> Mapping[Hashable, int]:
         document, first, end = run.tokens_of(number)
-        stream, reading = streams[document], run.readings[document]
-        found: dict[Hashable, int] = {}
-        for place in stream.runs_of(first, end):
-            start, stop = stream.spans[place]
-            found[document, place] = stop - start + (0 if found else lead(reading, start))
-        return found
+        spans = streams[document].spans
+        places = streams[document].runs_of(first, end)
+        return {(document, place): spans[place][1] - spans[place][0] for place in places}
 
-    return cache(units)
+    return units
+
+
+def start_of(run: Run, streams: Sequence[TokenStream], number: int, spell: Spell) -> Passage:
+    """Where the first of the runs that a block lies in begins, up to the end of the block there."""
+    document, first, _ = run.tokens_of(number)
+    stream, reading = streams[document], run.readings[document]
+    start = stream.spans[stream.run_at(first)][0]
+    return reading.part(bisect_right(reading.first_tokens, start) - 1, start, reading.n_tokens, spell)
 
 
 def widened(

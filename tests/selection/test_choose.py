@@ -35,10 +35,11 @@ def test_what_another_block_brought_whole_costs_nothing() -> None:
     def units(block: int) -> dict[int, int]:
         return dict.fromkeys(range(100 * block // 128, (100 * block + 99) // 128 + 1), 128)
 
-    found = choose(scores(9, 7, 8, 6, 0, 5), [100] * 6, budget_tokens=4 * 128, units=units)
+    found = choose(scores(9, 7, 8, 6, 0, 5), [20] * 6, budget_tokens=4 * 128 + 40, units=units)
     assert found.indices == (0, 1, 2, 3)  # block 3 adds the run behind those of 0, 1 and 2
-    assert found.n_tokens == 4 * 128
-    assert choose(scores(9, 7, 8, 6), [100] * 4, budget_tokens=3 * 128, units=units).indices == (0, 1, 2)
+    assert found.n_tokens == 4 * 128 + 40  # two of them began a stretch of their own
+    assert choose(scores(9, 7, 8, 6), [20] * 4, budget_tokens=4 * 128, units=units).indices == (0, 1, 2)
+    assert choose(scores(9, 0, 8), [20] * 3, budget_tokens=3 * 128 + 20, units=units).indices == (0,)
 
 
 def test_blocks_far_below_the_best_are_left_out() -> None:

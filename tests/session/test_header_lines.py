@@ -54,5 +54,5 @@ def test_a_long_passage_goes_on_under_the_next_heading() -> None:
     assert said(*passages, is_widened=True) == [
         ("[One]\n", 2),  # what follows stood under Two: One is said again
         (f"{SEPARATOR}[One]\n", 1),
-        (SEPARATOR, 1),
+        ("", 1),
     ]
