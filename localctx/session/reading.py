@@ -242,18 +242,22 @@ class Reading:
         begin, n_tokens = self._first_tokens[index], self._n_tokens[index]
         first, end = max(first, begin), min(end, begin + n_tokens)
         start, stop = self.span(index, index)
-        cuts = start, stop
-        if first > begin:
-            cuts = min(stop, start + len(spell(self._stream[begin:first]))), stop
+        before = spell(self._stream[begin:first])
+        cut = min(stop, start + len(before))
         if end < begin + n_tokens:
-            cuts = cuts[0], max(cuts[0], min(stop, start + len(spell(self._stream[begin:end]))))
-        return self._passage(index, cuts, (first, end))
+            stop = max(cut, min(stop, start + len(spell(self._stream[begin:end]))))
+        return self._passage(index, (cut, stop), (first, end), start + before.rfind("\n") + 1)
 
-    def _passage(self, index: int, span: tuple[int, int], tokens: tuple[int, int]) -> Passage:
+    def _passage(
+        self, index: int, span: tuple[int, int], tokens: tuple[int, int], line: int | None = None
+    ) -> Passage:
+        """line: where the line begins that the passage begins in, where that is not with it."""
         document, (start, end), (first, stop) = self.document, span, tokens
         page, label = self._places[index]
         text, is_table = document.read(start, end), document.format == "csv"
-        may_begin_in_table = is_table or text.lstrip("\n").startswith("|")
+        line = start if line is None else line
+        begun = text if line == start else document.read(line, line + 1)
+        is_in_table = is_table or begun.lstrip("\n").startswith("|")
         return Passage(
             document=self.ordinal,
             start=start,
@@ -265,7 +269,7 @@ class Reading:
             page_label=label or (None if page is None else str(page)),
             heading_path=self._paths[index],
             first_token=first,
-            table_header=table_header(document.text, start, end, is_table) if may_begin_in_table else "",
+            table_header=table_header(document.text, line, end, is_table) if is_in_table else "",
         )
 
     def coverage(self, n_read: int, n_attended: int) -> Coverage:
