@@ -34,12 +34,14 @@ class Group:
         return len(self.header) + sum(passage.n_tokens for passage in self.passages)
 
 
-def groups_of(cache: Cache, passages: Sequence[Passage], *, is_widened: bool = False) -> Iterator[Group]:
+def groups_of(
+    cache: Cache, passages: Sequence[Passage], *, are_many: bool = False, are_widened: bool = False
+) -> Iterator[Group]:
     """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
     stands under the header of the passage before is parted from it without saying it again.
 
-    is_widened: passages are long; one that goes on joins under any header, since it begins with its heading,
-    and nothing parts those under the same one: each gap takes a step, or room, of its own.
+    are_many: nothing parts them then, since each gap takes a step, or room, of its own · are_widened: they
+    are long, and one that goes on joins under any header: it begins with its heading.
     """
     waiting: list[Passage] = []
     header = ""
@@ -47,13 +49,13 @@ def groups_of(cache: Cache, passages: Sequence[Passage], *, is_widened: bool = F
     parting: str | None = None
     for passage in passages:
         goes_on = bool(waiting) and _end(waiting[-1]) == (passage.document, passage.first_token)
-        line = header if goes_on and is_widened else _header(cache, passage)
+        line = header if goes_on and are_widened else _header(cache, passage)
         if goes_on and line == header:
             waiting.append(passage)
             continue
         if waiting:
             yield _group(cache, "" if header == said else header, waiting, parting)
-            said, parting = header if _is_under_one(waiting) else None, "" if is_widened else SEPARATOR
+            said, parting = header if _is_under_one(waiting) else None, "" if are_many else SEPARATOR
         waiting, header = [passage], line
     if waiting:
         yield _group(cache, "" if header == said else header, waiting, parting)

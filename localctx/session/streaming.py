@@ -11,8 +11,9 @@ from functools import partial
 
 from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
 from localctx.errors import NotComposable
-from localctx.index import LexicalIndex
+from localctx.index import Hits, LexicalIndex
 from localctx.kv import KVContext
+from localctx.selection.choose import Units
 from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
@@ -20,14 +21,22 @@ from localctx.session.header_lines import HEADER_TOKENS, TABLE_TOKENS, Group, gr
 from localctx.session.landmarks import landmarks_of
 from localctx.session.placing import Placed, desk_of, fitted
 from localctx.session.pointing import pointed_sentences
-from localctx.session.ranking import ranked_blocks
+from localctx.session.ranking import SHARPNESS, ranked_blocks
 from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 from localctx.session.run import Run
 from localctx.session.supply import Supply, supply
 from localctx.session.token_stream import TokenStream
 from localctx.session.verdicts import why_not_by_itself
-from localctx.session.whole_runs import MANY_PASSAGES, Spell, SpellingModel, runs_of_blocks, start_of, widened
+from localctx.session.whole_runs import (
+    CONTENDING_SHARE,
+    MANY_PASSAGES,
+    SpellingModel,
+    have_room,
+    runs_of_blocks,
+    start_of,
+    widened,
+)
 
 __all__ = ["stream_reason", "streamed"]
 
@@ -53,26 +62,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     """
     run = cache.run
     supplied = yield from supply(cache)
-    asked = run.settings.cache.budget
-    budget = min(room, asked or room)
-    max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
-    stored = [streams[0] for streams in supplied.streams]
-    spell = _spelling(cache, supplied, max_blocks)
-    units = None if spell is None else runs_of_blocks(run, stored)
-    hits = yield from ranked_blocks(run, index, question, lambda: landmarks_of(cache, stored, question))
-    numbers = yield from pointed_blocks(
-        run,
-        hits,
-        question,
-        budget,
-        partial(_cost, run) if spell is None else lambda number: _lead(start_of(run, stored, number, spell)),
-        supplied.may_choose,
-        min(LAZY_BLOCKS, max_blocks) if supplied.way == "lazy" else max_blocks,
-        units,
-    )
-    passages = tuple(map(run.passage, numbers)) if spell is None else widened(run, stored, numbers, spell)
-    yield from supplied.provide(passages)
-    groups = list(groups_of(cache, passages, is_widened=spell is not None))
+    passages, groups = yield from _chosen(cache, supplied, index, question, room)
     n_tokens = len(cache.prefix) + sum(group.n_tokens for group in groups)
 
     def arrange(context: KVContext) -> Layout:
@@ -99,15 +89,39 @@ def _cost(run: Run, number: int) -> int:
     return end - first + _lead(run.passage(number))
 
 
-def _spelling(cache: Cache, supplied: Supply, max_blocks: int) -> Spell | None:
-    """By what passages are widened to whole runs; None where they stay as they are: where they are few, or
-    given, or made as needed, or to stand where a turn before left them.
-    """
-    run, model = cache.run, cache.model
-    is_apart = run.blocks is not None or supplied.way == "lazy" or run.carried is not None
-    if is_apart or max_blocks <= MANY_PASSAGES or not isinstance(model, SpellingModel):
-        return None
-    return model.text
+def _chosen(
+    cache: Cache, supplied: Supply, index: LexicalIndex, question: str, room: int
+) -> Generator[Event, None, tuple[tuple[Passage, ...], list[Group]]]:
+    """The passages, whose KV is on its way, and what leads them."""
+    run, asked, is_lazy = cache.run, cache.run.settings.cache.budget, supplied.way == "lazy"
+    budget, stored = min(room, asked or room), [streams[0] for streams in supplied.streams]
+    max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
+    hits = yield from ranked_blocks(run, index, question, lambda: landmarks_of(cache, stored, question))
+    are_many = max_blocks > MANY_PASSAGES and not is_lazy and run.carried is None and run.blocks is None
+    spell, units = None, runs_of_blocks(run, stored)
+    if are_many and isinstance(cache.model, SpellingModel) and _have_room(run, hits, units, budget):
+        spell = cache.model.text
+    numbers = yield from pointed_blocks(
+        run,
+        hits,
+        question,
+        budget,
+        partial(_cost, run) if spell is None else lambda number: _lead(start_of(run, stored, number, spell)),
+        supplied.may_choose,
+        min(LAZY_BLOCKS, max_blocks) if is_lazy else max_blocks,
+        None if spell is None else units,
+    )
+    passages = tuple(map(run.passage, numbers)) if spell is None else widened(run, stored, numbers, spell)
+    yield from supplied.provide(passages)
+    groups = groups_of(cache, passages, are_many=are_many, are_widened=spell is not None)
+    return passages, list(groups)
+
+
+def _have_room(run: Run, hits: Hits, units: Units, budget: int) -> bool:
+    """Whether what contends for the answer has room when it is widened; sharp scores lie further apart."""
+    is_sharpened = run.selection is not None and run.selection["embedder"] is not None
+    share = CONTENDING_SHARE ** (SHARPNESS if is_sharpened else 1)
+    return have_room(hits.ranking, units, budget, HEADER_TOKENS, share)
 
 
 def _lead(passage: Passage) -> int:

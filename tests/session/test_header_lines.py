@@ -15,13 +15,13 @@ def passage(number: int, heading: str, first_token: int, text: str = "words") ->
     return Passage(0, number, number + 1, text, TOKENS, "a.md", None, None, (heading,), first_token)
 
 
-def said(*passages: Passage, is_widened: bool = False) -> list[tuple[str, int]]:
+def said(*passages: Passage, are_many: bool = False, are_widened: bool = False) -> list[tuple[str, int]]:
     """Text before each group, of tokens that are its bytes, and the group's passages."""
     model = SimpleNamespace(tokenize=lambda text, first: list(text.encode()))
     cache: Any = SimpleNamespace(model=model, run=SimpleNamespace(readings=[None]))
     return [
         (bytes(group.header).decode(), len(group.passages))
-        for group in groups_of(cache, passages, is_widened=is_widened)
+        for group in groups_of(cache, passages, are_many=are_many, are_widened=are_widened)
     ]
 
 
@@ -51,8 +51,9 @@ def test_a_long_passage_goes_on_under_the_next_heading() -> None:
         (f"{SEPARATOR}[One]\n", 1),
         (SEPARATOR, 1),
     ]
-    assert said(*passages, is_widened=True) == [
+    assert said(*passages, are_many=True, are_widened=True) == [
         ("[One]\n", 2),  # what follows stood under Two: One is said again
         (f"{SEPARATOR}[One]\n", 1),
         ("", 1),
     ]
+    assert said(*passages, are_many=True)[-1] == ("", 1)

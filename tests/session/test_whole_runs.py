@@ -18,7 +18,7 @@ from localctx.engine import EngineOptions, open_model
 from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
 from localctx.session.reading import Passage, Reading
 from localctx.session.token_stream import TokenStream
-from localctx.session.whole_runs import MANY_PASSAGES, runs_of_blocks, start_of, widened
+from localctx.session.whole_runs import MANY_PASSAGES, have_room, runs_of_blocks, start_of, widened
 
 SPACE = KVSpace("model", "rope", ())
 TABLE = "| Gate | Code |\n|---|---|\n" + "".join(f"| gate {n} | {1000 + n} |\n" for n in range(60))
@@ -110,6 +110,18 @@ def test_a_models_tokens_spell_the_text(tiny_model_path: Path) -> None:
         tokens = model.tokenize(text, False)
         assert model.text(tokens) == text
         assert all(text.startswith(model.text(tokens[:n])) for n in range(len(tokens)))
+
+
+def test_all_that_contends_must_have_room() -> None:
+    def units(block: int) -> dict[int, int]:
+        return {2 * block: 128, 2 * block + 1: 128}
+
+    ranking = [(7, 10.0), (2, 6.0), (3, 5.0), (9, 4.9), (4, 0.1)]
+    assert have_room(ranking, units, 3 * 276, 20)
+    assert not have_room(ranking, units, 3 * 276 - 1, 20)
+    assert not have_room(ranking, units, 3 * 276, 20, share=0.25)
+    assert have_room(ranking[:1] * 3, units, 256 + 3 * 20, 20)  # what is there already takes no more
+    assert have_room([], units, 0, 20)
 
 
 # --- asked ---------------------------------------------------------------------------------------------
