@@ -155,6 +155,10 @@ class LlamaModel:
         self._check_open()
         return self._content(text, first)
 
+    def text(self, tokens: Sequence[int]) -> str:
+        """What content tokens stand for, without a character at the end that is not whole."""
+        return b"".join(map(self.vocab.piece, tokens)).decode("utf-8", "ignore")
+
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """The chat template rendered round the messages, content kept apart from scaffold."""
         self._check_open()
