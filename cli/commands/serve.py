@@ -86,7 +86,7 @@ def serve(run: ParallelOptions, server: ServerOptions) -> None:
 
 def need_libraries() -> None:
     """Raises LocalctxError where the extra is not installed."""
-    for name in ("fastapi", "prometheus_client", "python_multipart", "uvicorn"):
+    for name in ("fastapi", "httptools", "prometheus_client", "python_multipart", "uvicorn"):
         if find_spec(name) is None:
             raise LocalctxError(
                 f"localctx serve needs {name}, which is not installed", "pip install 'localctx[serve]'"
