@@ -19,6 +19,7 @@ __all__ = ["add_load"]
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|)")
 LEAST_DOCUMENT = 64
+LONGEST_BASELINE_S = 20.0
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -59,13 +60,14 @@ def load(
         )
     if rate is not None and not 0 < rate <= 10_000:
         raise UsageError(f"--rate {rate:g} is out of range", "requests a second, such as 2.5")
-    kind = _kind_of(docs, doc_len)
+    seconds, kind = float(found[1]) * SECONDS[found[2]], _kind_of(docs, doc_len)
     settings, chosen = choose_model(run.flags(), run.config)
     plan = LoadPlan(
         n_users=vus,
-        seconds=float(found[1]) * SECONDS[found[2]],
+        seconds=seconds,
         n_tenants=tenants,
         n_parallel=settings.parallel or CHATS,
+        baseline_s=min(LONGEST_BASELINE_S, seconds),
         max_tokens=16 if run.max_tokens is None else settings.max_tokens,
         rate=rate,
         document_tokens=doc_len,

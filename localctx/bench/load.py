@@ -168,6 +168,7 @@ def _serving(
         text=True,
         env=environment,
     )
+    drain: threading.Thread | None = None
     try:
         served, url, said = _wait_until_it_listens(process)
         drain = threading.Thread(target=said, daemon=True)
@@ -179,7 +180,9 @@ def _serving(
             process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+        with process:  # waits, and closes its pipe
+            if drain is not None:
+                drain.join()
 
 
 def _wait_until_it_listens(process: subprocess.Popen[str]) -> tuple[str, str, Callable[[], None]]:

@@ -109,18 +109,18 @@ async def run_askers(askers: Sequence[Asker], url: str, traffic: Traffic) -> tup
             await asyncio.gather(*(one.ask_on(until) for one in users))
             n_left = 0
         else:
-            n_left = await _arrivals(users, traffic.rate, until)
+            n_left = await _arrivals(users, traffic.rate, started, until)
     finally:
         for one in users:
             one.connection.close()
     return time.monotonic() - started, n_left
 
 
-async def _arrivals(users: Sequence[_User], rate: float, until: float) -> int:
+async def _arrivals(users: Sequence[_User], rate: float, at: float, until: float) -> int:
     """Requests at random times, `rate` a second on average (Poisson), to whichever user is free."""
     due: asyncio.Queue[float] = asyncio.Queue()
     asking = [asyncio.ensure_future(one.ask_when_due(due)) for one in users]
-    dice, at = random.Random(0), time.monotonic()  # noqa: S311  # no secret
+    dice = random.Random(0)  # noqa: S311  # no secret
     while (at := at + dice.expovariate(rate)) < until:
         await asyncio.sleep(max(0.0, at - time.monotonic()))
         due.put_nowait(at)
@@ -142,11 +142,12 @@ class _User:
         self._dice = random.Random(asker.number)  # noqa: S311  # no secret
 
     async def ask_on(self, until: float) -> None:
-        """Closed loop: ask as soon as the last answer is there."""
-        while (now := time.monotonic()) < until:
-            pause_s = await self._ask(now)
+        """Closed loop: ask once, and again as soon as the last answer is there."""
+        pause_s = await self._ask(time.monotonic())
+        while time.monotonic() < until:
             if pause_s:
                 await asyncio.sleep(min(pause_s, LONGEST_PAUSE_S) * self._dice.uniform(0.5, 1.5))
+            pause_s = await self._ask(time.monotonic())
 
     async def ask_when_due(self, due: asyncio.Queue[float]) -> None:
         """Open loop: ask when a request is due; 0.0 ends."""

@@ -65,7 +65,8 @@ class Documents:
                     "max_tokens": 1,
                     "localctx": {"documents": [file_id]},
                 }
-                await _request(connection, "POST", "/chat/completions", headers, json.dumps(body).encode())
+                more = {**headers, "Content-Type": "application/json"}
+                await _request(connection, "POST", "/chat/completions", more, json.dumps(body).encode())
             finally:
                 connection.close()
             self._warm[tenant] = file_id, text

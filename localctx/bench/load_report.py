@@ -181,12 +181,10 @@ def _processor_line(row: dict[str, Any]) -> str:
     """For 1,000 tokens; the users are the measuring tool's cost, not the server's."""
     line = f"processor       for 1,000 tokens: server {row['server_s_per_1000']} s"
     if row["engine_s_per_1000"]:
-        line += f", engine alone {' and '.join(map(str, row['engine_s_per_1000']))} s"
-        line += f" ({row['engine_to_server'] or 0:.0%} of it)"
-    share = row["users_share"]
-    return (
-        f"{line}; users {row['users_s_per_1000']} s, {0 if share is None else share:.0%} of all that was used"
-    )
+        engine = " and ".join(map(str, row["engine_s_per_1000"]))
+        line += f" (the engine alone {engine} s: {row['engine_to_server'] or 0:.0%})"
+    share = row["users_share"] or 0
+    return f"{line}, users {row['users_s_per_1000']} s ({share:.0%} of both)"
 
 
 def _kind_lines(row: dict[str, Any]) -> list[str]:
