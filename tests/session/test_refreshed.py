@@ -12,11 +12,13 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from session.test_kept_kv import LONG, Place, chapters
 
 from localctx.engine.kv_context import LlamaKVContext
+from localctx.engine.llama import LlamaModel
 from localctx.kv import KVPart
 from localctx.session import refreshed
 from localctx.session.answer import Answer
 from localctx.session.kept import Kept
 from localctx.session.one_context import Held
+from localctx.session.speeds import Speeds
 from localctx.store import KVStore
 
 
@@ -277,3 +279,19 @@ def test_a_store_that_stays_open_serves_them(indexed: Place) -> None:
 @pytest.fixture
 def place(tmp_path: Path, tiny_model_path: Path) -> Place:
     return Place(tmp_path, tiny_model_path)
+
+
+def test_a_gpu_that_evaluates_sooner_than_a_disk_writes_keeps_nothing(
+    indexed: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LlamaModel, "is_offloaded", True)
+    put(indexed, kv="budget=300")
+    assert kept(indexed)  # no speed is known
+    before = kept(indexed)
+    rate = 2 * refreshed.KEEPING_BYTES_PER_S
+    monkeypatch.setattr(Speeds, "get", lambda *_: float(rate))
+    put(indexed, kv="budget=600")
+    assert kept(indexed) == before
+    monkeypatch.setattr(Speeds, "get", lambda *_: 1.0)
+    put(indexed, kv="budget=600")
+    assert kept(indexed) > before
