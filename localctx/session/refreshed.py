@@ -30,8 +30,9 @@ MOST_FILES = 64
 SHARE_OF_STORE = 1 / 16
 """Of the store's limit, that all of them may take."""
 KEEPING_BYTES_PER_S = 256 << 20
-"""What writing spans and reading them again comes to. Measured: 82 MiB take 0.3 s of processor time to take out,
-check and write alone, so that a GPU which evaluates them in less keeps none."""
+"""What writing spans and reading them again comes to. Measured: 82 MiB take 0.3 s of processor time to take
+out, check and write alone, so that a GPU which evaluates them in less keeps none.
+"""
 MOST_BYTES = 256 << 20
 """Of one file: of a larger selection the beginning is kept, and what follows with the next question."""
 
@@ -114,7 +115,7 @@ class Refreshed:
 
     @property
     def _pays(self) -> bool:
-        """Whether tokens take longer to evaluate than their KV to write and read; a GPU of known speed may not."""
+        """Whether tokens take longer to evaluate than their KV to write and read: a fast GPU's do not."""
         model, rate = self.cache.model, self.cache.known_rate()
         if not model.is_offloaded or rate is None:
             return True

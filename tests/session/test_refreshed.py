@@ -285,13 +285,13 @@ def test_a_gpu_that_evaluates_sooner_than_a_disk_writes_keeps_nothing(
     indexed: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LlamaModel, "is_offloaded", True)
-    put(indexed, kv="budget=300")
-    assert kept(indexed)  # no speed is known
-    before = kept(indexed)
-    rate = 2 * refreshed.KEEPING_BYTES_PER_S
-    monkeypatch.setattr(Speeds, "get", lambda *_: float(rate))
-    put(indexed, kv="budget=600")
-    assert kept(indexed) == before
+    put(indexed, question="code of gate 7?")
+    n_files = len({segment for _, segment, _ in kept(indexed)})
+    assert n_files == 1  # no speed is known
+    rate = 2.0 * refreshed.KEEPING_BYTES_PER_S
+    monkeypatch.setattr(Speeds, "get", lambda *_: rate)
+    put(indexed, question="code of gate 9?")
+    assert len({segment for _, segment, _ in kept(indexed)}) == n_files
     monkeypatch.setattr(Speeds, "get", lambda *_: 1.0)
-    put(indexed, kv="budget=600")
-    assert kept(indexed) > before
+    put(indexed, question="code of gate 9?")
+    assert len({segment for _, segment, _ in kept(indexed)}) == n_files + 1
