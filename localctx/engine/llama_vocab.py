@@ -42,7 +42,9 @@ class LlamaVocab:
         """`adds_space`: a text begins with a space that is not its own (llama.cpp is told not to add it)."""
         self._lib = lib
         self._handle = handle
-        self._pieces: dict[int, bytes] = {}
+        self._pieces: dict[int, bytes] = {}  # of tokens that were met, as are the next two
+        self._controls: dict[int, bool] = {}
+        self._ends: dict[int, bool] = {}
         self.adds_space = adds_space
         self.n_tokens = int(lib.llama_vocab_n_tokens(handle))
         bos = int(lib.llama_vocab_bos(handle))
@@ -124,7 +126,9 @@ class LlamaVocab:
 
     def is_control(self, token: int) -> bool:
         """Whether the id stands for no text."""
-        return bool(self._lib.llama_vocab_is_control(self._handle, token))
+        if token not in self._controls:
+            self._controls[token] = bool(self._lib.llama_vocab_is_control(self._handle, token))
+        return self._controls[token]
 
     def grammar_sampler(self, grammar: str) -> GrammarSampler:
         """A sampler that keeps to the grammar, in visible text. Raises ModelError."""
@@ -139,7 +143,9 @@ class LlamaVocab:
 
     def is_end(self, token: int) -> bool:
         """Whether the id ends an answer."""
-        return bool(self._lib.llama_vocab_is_eog(self._handle, token))
+        if token not in self._ends:
+            self._ends[token] = bool(self._lib.llama_vocab_is_eog(self._handle, token))
+        return self._ends[token]
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
