@@ -91,7 +91,7 @@ class SideBySide:
             raise UsageError(f"{n_wanted} questions side by side", f"--parallel from 1 to {MOST_PARALLEL}")
         self._settings, self._listen = settings, listen
         early: list[str] = []
-        context = OpenContext(lambda: self._seats.settle())
+        context = OpenContext(self._settle)
         self._owned: Kept | None = None
         self._held: Held | None = None
         if held is not None:
@@ -199,9 +199,12 @@ class SideBySide:
 
     # --- inside ---------------------------------------------------------------------------------------
 
+    def _settle(self) -> None:
+        self._seats.settle()
+
     def _prepare(self) -> None:
-        """Go on with the question that is made ready, or begin with the next one where there is room; what can
-        be done beside the model waits until it is at work.
+        """Go on with the question that is made ready, or begin with the next one where there is room; what
+        can be done beside the model waits until it is at work.
         """
         self._begin_next()
         if self._preparing is not None and not (self._can_wait and self._seats.is_busy):
