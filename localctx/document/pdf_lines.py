@@ -62,12 +62,17 @@ class LineReader:
     """Reads the lines of one page; `hidden` has what was put aside once they are read."""
 
     def __init__(
-        self, text_page: object, drawn: Drawn, page_box: Box, usual_widths: Mapping[float, float]
+        self,
+        text_page: object,
+        drawn: Drawn,
+        page_box: Box,
+        usual_widths: Mapping[float, float],
+        places_words: bool = False,
     ) -> None:
         self.text_page = text_page
         self.hidden: list[Hidden] = []
         self._reasons = drawn.hidden
-        self._has_grid = len(drawn.upright) > 1 and len(drawn.level) > 1
+        self._places_words = places_words or (len(drawn.upright) > 1 and len(drawn.level) > 1)
         self._has_rules = len(drawn.level) > 1
         self._usual_widths = usual_widths
         self._page_box = page_box
@@ -80,7 +85,7 @@ class LineReader:
         a grid, with wide gaps in lines, or with lines beside one another; else a line is one word.
         """
         starts = list(self._starts())
-        if not (self._has_grid or self._reasons):
+        if not (self._places_words or self._reasons):
             sketch = [self._sketched(line, start) for line, start in starts]
             if None not in sketch and not may_hold_table(
                 lines := [line for line in sketch if line], has_rules=self._has_rules
