@@ -192,6 +192,7 @@ def line_of(line: PlacedLine, words: Sequence[Word]) -> PlacedLine:
         right=words[-1].right,
         word_width=words[0].right - words[0].left,
         words=tuple(words),
+        raised=(),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from localctx.document.pdf_cells import Part, Table, parts_of
 from localctx.document.pdf_engines import Reading
+from localctx.document.pdf_footnotes import notes_of, with_notes, without_notes
 from localctx.document.pdf_grid import ruled_tables
 from localctx.document.pdf_layout import PlacedLine, flow
 from localctx.document.pdf_objects import Rule
@@ -44,6 +45,9 @@ def compose(
 ) -> Composed:
     """The text of the page's `lines`. A table that goes on from the page before gets the header that it has
     there; `strips` part columns on other pages."""
+    notes = notes_of(lines)
+    if notes:
+        lines = list(without_notes(lines, notes))
     runs = in_order(lines, reading, strips)
     ordered = [item for run in runs for item in run]
     starts = {run[0].line for run in runs[1:] if run}
@@ -62,7 +66,7 @@ def compose(
         else:
             run.append(item.line)
     parts.append(flow(run, prose, starts))
-    text = "\n\n".join(filter(None, parts))
+    text = with_notes("\n\n".join(filter(None, parts)), notes)
     return Composed(text) if parts[-1] else Composed(text, last, header)
 
 

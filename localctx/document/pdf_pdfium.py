@@ -13,8 +13,9 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as c
 
 from localctx.document.pdf_engines import Reading
-from localctx.document.pdf_lines import LineReader, box_fields
+from localctx.document.pdf_lines import LineReader
 from localctx.document.pdf_objects import Box, drawn_on
+from localctx.document.pdf_raised import box_fields
 
 __all__ = ["PdfiumReader", "PdfiumRefusal"]
 
