@@ -77,11 +77,12 @@ class Plot:
             axes.set_yscale("log")
         axes.legend()
 
-    def to_file(self, path: Path) -> None:
+    def to_file(self, path: Path, source: str = "") -> None:
         """As a picture; the name's ending says of what kind. Raises UsageError without matplotlib, or where
-        the file cannot be written.
+        the file cannot be written. source: what an SVG says that it was drawn from, in place of a date.
         """
         try:
+            from matplotlib import rc_context
             from matplotlib.figure import Figure
         except ImportError:
             raise UsageError("a plot in a file needs matplotlib", _HINT) from None
@@ -89,6 +90,7 @@ class Plot:
         axes = figure.add_subplot()
         self.draw(axes)
         try:
-            figure.savefig(path, dpi=150)
+            with rc_context({"svg.hashsalt": source or None}):
+                figure.savefig(path, dpi=150, metadata={"Source": source, "Date": None} if source else None)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the plot to {path}: {error}", _ENDINGS) from None
