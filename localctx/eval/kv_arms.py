@@ -174,7 +174,7 @@ def attended(
     runs = (*sorted(chosen), *range(near_from, n_runs))
     if mode == "text":
         return Attended(runs, frozenset(runs))
-    n_again = round(REFRESH_SHARE * len(chosen)) if mode == "refreshed" else 0
+    n_again = max(1, round(REFRESH_SHARE * len(chosen))) if mode == "refreshed" else 0
     return Attended(runs, frozenset(chosen[:n_again]))
 
 
