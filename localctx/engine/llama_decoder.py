@@ -52,6 +52,7 @@ class LlamaDecoder:
         self._samplers: dict[int, int] = {}
         self._grammars: dict[int, GrammarSampler] = {}
         self._threads, self._n_threads = threads, 0
+        self._greedy: set[int] = set()  # the likeliest token needs no chain, which sorts out the vocabulary
         self._pace = _Pace(n_batch, adapts=bool(self._lib.llama_supports_gpu_offload()))
         self._tokens = np.zeros(n_batch, np.int32)
         self._positions = np.zeros(n_batch, np.int32)
@@ -135,6 +136,9 @@ class LlamaDecoder:
 
     def begin(self, sequence: int, sampling: Sampling) -> None:
         self.end(sequence)
+        if sampling.temperature <= 0 and not sampling.grammar:
+            self._greedy.add(sequence)
+            return
         if sampling.grammar:
             self._grammars[sequence] = self._vocab.grammar_sampler(sampling.grammar)
         chain = self._lib.llama_sampler_chain_init(self._lib.llama_sampler_chain_default_params())
@@ -143,6 +147,7 @@ class LlamaDecoder:
         self._samplers[sequence] = chain
 
     def end(self, sequence: int) -> None:
+        self._greedy.discard(sequence)
         chain = self._samplers.pop(sequence, None)
         if chain is not None:
             self._lib.llama_sampler_free(chain)
@@ -151,6 +156,9 @@ class LlamaDecoder:
             grammar.close()
 
     def sample(self, sequence: int, row: int) -> int | None:
+        if sequence in self._greedy:
+            token = int(self._row(row).argmax())
+            return None if self._vocab.is_end(token) else token
         chain = self._samplers[sequence]
         token = int(self._lib.llama_sampler_sample(chain, self._handle, row))
         if sequence in self._grammars:
@@ -159,8 +167,12 @@ class LlamaDecoder:
 
     def logits(self, row: int) -> NDArray[np.float32]:
         """A copy of the logits at a row that asked for them, float32 [n_vocab]."""
+        return self._row(row).copy()
+
+    def _row(self, row: int) -> NDArray[np.float32]:
+        """The logits at a row as llama.cpp holds them, until the next batch."""
         values = self._lib.llama_get_logits_ith(self._handle, row)
-        return np.ctypeslib.as_array(values, (self._vocab.n_tokens,)).copy()
+        return np.ctypeslib.as_array(values, (self._vocab.n_tokens,))
 
     def all_logits(self, n_rows: int) -> NDArray[np.float32]:
         """A copy of the logits of the last batch, all of whose n_rows tokens asked for them."""
