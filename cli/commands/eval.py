@@ -9,15 +9,13 @@ import typer
 from ..options import QuietOptions, RunOptions, with_options
 from .eval_compare import add_compare
 from .eval_honesty import add_honesty
+from .eval_kv import add_kv
 from .eval_leader import add_leader
 from .eval_options import GeneratedOptions, Modes, what_is_asked
 from .eval_rope import add_rope
 from .eval_ruler import add_ruler
-from .later import add_later
 
 __all__ = ["register"]
-
-LATER = ("kv",)
 
 
 def register(app: typer.Typer) -> None:
@@ -29,10 +27,9 @@ def register(app: typer.Typer) -> None:
     add_honesty(group)
     add_compare(group)
     add_rope(group)
+    add_kv(group)
     add_ruler(group)
     add_leader(group)
-    for name in LATER:
-        add_later(group, name, f"localctx eval {name}")
     app.add_typer(group, name="eval")
 
 
