@@ -32,7 +32,8 @@ __all__ = [
     "write_as_is",
 ]
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e]")
+"""What terminals obey, and what turns the order of letters round."""
 
 
 class OutputFailed(LocalctxError):
