@@ -29,9 +29,9 @@ class Scheduler:
     """The plan of one cache. The caller applies each Start's edits, evaluates each batch, reports back."""
 
     def __init__(self, n_ctx: int, n_seq: int, *, reuse: bool = True, apart: bool = False) -> None:
-        """`reuse` False: a place starts empty each time (caches that cannot be cut at a position) · `apart`: a
-        step is one prompt's or of all that generate, by turns. On a CPU a step of several sequences looks at
-        the cells of all of them for each token, which doubles what a prompt's token costs.
+        """`reuse` False: a place starts empty each time (caches that cannot be cut at a position) · `apart`:
+        a step is one prompt's or of all that generate, by turns. On a CPU a step of several sequences looks
+        at the cells of all of them for each token, which doubles what a prompt's token costs.
         """
         self.n_ctx = n_ctx
         self.n_seq = n_seq
