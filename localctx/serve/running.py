@@ -124,7 +124,8 @@ def serve(
     shown = f"[{address}]" if ":" in address else address
     say(f"serving {service.model.info.name} at http://{shown}:{port}/v1")
     try:
-        asyncio.run(server.serve(sockets=[listening]))
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is there
+            runner.run(server.serve(sockets=[listening]))
     finally:
         guard.unwatch_sigint()
         listening.close()
