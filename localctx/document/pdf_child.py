@@ -18,6 +18,7 @@ from localctx.document.pdf_engines import PdfminerReader, PdfReader, PypdfReader
 from localctx.document.pdf_headings import HeadingSizes, locate_titles, sample_sizes
 from localctx.document.pdf_lines import usual_widths
 from localctx.document.pdf_margins import learned_margins, sampled_pages
+from localctx.document.pdf_order import Strip, learned_strips
 from localctx.document.pdf_page import NOTHING, Composed, compose
 from localctx.document.pdf_pdfium import PdfiumReader, PdfiumRefusal
 from localctx.document.pdf_quality import GOOD_ENOUGH, text_quality
@@ -52,11 +53,7 @@ def read_pdf(
     opened = Opened(path, name, password, engine)
     reader = opened.reader
     outline = list(read_outline(reader, opened.warnings))
-    yield {
-        "n_pages": reader.n_pages,
-        "outline": outline,
-        "warnings": opened.warnings,
-    }
+    yield {"n_pages": reader.n_pages, "outline": outline, "warnings": opened.warnings}
     pages = Pages(opened, outline, may_sample)
     for first, last in ranges if ranges is not None else [(0, reader.n_pages - 1)]:
         for index in range(first, min(last, reader.n_pages - 1) + 1):
@@ -196,9 +193,11 @@ class Pages:
         self.sizes = (
             HeadingSizes(()) if outline else sample_sizes(seen.lines for seen in self.sampled.values())
         )
+        self.strips: tuple[Strip, ...] = ()
         if isinstance(self.reader, PdfiumReader):
-            every = (line for seen in self.sampled.values() for line in seen.lines)
-            self.reader.usual_widths = usual_widths(every)
+            pages = [seen.lines for seen in self.sampled.values()]
+            self.reader.usual_widths = usual_widths(line for lines in pages for line in lines)
+            self.strips, self.reader.places_words = learned_strips(pages)
         placed = {i: (seen.lines, seen.box) for i, seen in self.sampled.items()}
         self.margins = learned_margins(placed, [title for _, title, _ in outline], self.reader.n_pages)
         self.running: list[str] = []
@@ -230,7 +229,7 @@ class Pages:
     def composed(self, index: int, seen: Reading) -> str:
         """The page's text, made of its lines."""
         before = self.before[1] if self.before[0] == index - 1 else NOTHING
-        page = compose(seen, seen.lines, before)
+        page = compose(seen, seen.lines, before, self.strips)
         self.before = (index, page)
         return page.text
 

@@ -9,14 +9,24 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from statistics import median
 from typing import NamedTuple
 
 from localctx.document.pdf_clean import HYPHEN_MARKS
 
-__all__ = ["SENTENCE_ENDS", "PlacedLine", "Word", "flow", "same_row", "same_size"]
+__all__ = [
+    "SENTENCE_ENDS",
+    "SENTENCE_END_SET",
+    "WIDE",
+    "PlacedLine",
+    "Word",
+    "continues",
+    "flow",
+    "same_row",
+    "same_size",
+]
 
 SENTENCE_ENDS = tuple('.!?:;…"”’»)]。！？：；」』')
 SENTENCE_END_SET = frozenset(SENTENCE_ENDS)
@@ -44,8 +54,8 @@ class Word(NamedTuple):
 
 
 class PlacedLine(NamedTuple):
-    """A line as drawn: its text (no line end), box, the width of its first word, and its words (of level
-    lines, from engines that place them).
+    """A line as drawn: its text (no line end), box, the width of its first word, its words (of level lines,
+    from engines that place them), and raised marks that may refer to notes, by their offset in the text.
 
     A long document has hundreds of thousands: a tuple is made in a third of the time of a dataclass.
     """
@@ -57,6 +67,7 @@ class PlacedLine(NamedTuple):
     top: float
     word_width: float
     words: tuple[Word, ...] = ()
+    raised: tuple[tuple[int, str], ...] = ()
 
     @property
     def height(self) -> float:
@@ -64,17 +75,20 @@ class PlacedLine(NamedTuple):
         return self.top - self.bottom
 
 
-def flow(lines: Sequence[PlacedLine], page: Sequence[PlacedLine] = ()) -> str:
+def flow(
+    lines: Sequence[PlacedLine], page: Sequence[PlacedLine] = (), starts: Collection[PlacedLine] = ()
+) -> str:
     """The lines as text: " " (or nothing) between parts of a sentence, newline, or a blank line.
 
-    What is usual is learned from the page's lines, where `lines` are not all of them.
+    What is usual is learned from the page's lines, where `lines` are not all of them. `starts`: lines that
+    begin a column, or what follows one.
     """
     lines = [line for line in lines if line.text and not line.text.isspace()]
     if not lines:
         return ""
     page = page or lines
     usual_gap = find_usual_gap(page)
-    reaches = find_reaches(lines, page)
+    reaches = find_reaches(lines, page, starts)
     parts = [lines[0].text]
     for i in range(1, len(lines)):
         above, below = lines[i - 1], lines[i]
@@ -96,7 +110,9 @@ def find_usual_gap(lines: Sequence[PlacedLine]) -> float:
     return median(gaps) if gaps else 0.0
 
 
-def find_reaches(lines: Sequence[PlacedLine], page: Sequence[PlacedLine]) -> list[float]:
+def find_reaches(
+    lines: Sequence[PlacedLine], page: Sequence[PlacedLine], starts: Collection[PlacedLine] = ()
+) -> list[float]:
     """How far to the right each line's column reaches there; infinite for lines too short to be full ones.
 
     A column is a run of lines under one another in one size. A full line is nearly as wide as most of the
@@ -107,7 +123,7 @@ def find_reaches(lines: Sequence[PlacedLine], page: Sequence[PlacedLine]) -> lis
     reaches: list[float] = []
     start = 0
     for i in range(1, len(lines) + 1):
-        if i < len(lines) and same_column(lines[i - 1], lines[i]):
+        if i < len(lines) and same_column(lines[i - 1], lines[i]) and lines[i] not in starts:
             continue
         reach = max(line.right for line in lines[start:i])
         reaches += [reach if line.right - line.left >= full_width else inf for line in lines[start:i]]

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import ctypes
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import pypdfium2.raw as c
 
+from localctx.document.pdf_footnotes import note_marks
 from localctx.document.pdf_hints import WIDE_GAP, may_hold_table
 from localctx.document.pdf_layout import PlacedLine, Word
 from localctx.document.pdf_objects import Box, Drawn, address
+from localctx.document.pdf_raised import box_fields, char_box, with_raised
 
-__all__ = ["Hidden", "LineReader", "box_fields", "usual_widths"]
+__all__ = ["Hidden", "LineReader", "usual_widths"]
 
 LINE = re.compile("[^\r\n\ufffe\x02]+[\ufffe\x02]?|[\ufffe\x02]")
 """A line without its end; pdfium's marks of a cut word end a line, and belong to it."""
@@ -33,10 +34,6 @@ LEAST_CHARACTERS, LEAST_LINES = 25, 20
 SLACK = 1.1
 OUTSIDE = "outside the page"
 TOO_SMALL = "too small to read"
-
-char_box = c.FPDFText_GetLooseCharBox
-box_fields = struct.Struct("4f").unpack
-"""left, top, right, bottom: read at once in the time of one attribute."""
 
 
 class Hidden(NamedTuple):
@@ -62,12 +59,17 @@ class LineReader:
     """Reads the lines of one page; `hidden` has what was put aside once they are read."""
 
     def __init__(
-        self, text_page: object, drawn: Drawn, page_box: Box, usual_widths: Mapping[float, float]
+        self,
+        text_page: object,
+        drawn: Drawn,
+        page_box: Box,
+        usual_widths: Mapping[float, float],
+        places_words: bool = False,
     ) -> None:
         self.text_page = text_page
         self.hidden: list[Hidden] = []
         self._reasons = drawn.hidden
-        self._has_grid = len(drawn.upright) > 1 and len(drawn.level) > 1
+        self._places_words = places_words or (len(drawn.upright) > 1 and len(drawn.level) > 1)
         self._has_rules = len(drawn.level) > 1
         self._usual_widths = usual_widths
         self._page_box = page_box
@@ -80,13 +82,23 @@ class LineReader:
         a grid, with wide gaps in lines, or with lines beside one another; else a line is one word.
         """
         starts = list(self._starts())
-        if not (self._has_grid or self._reasons):
+        placed = self._all(starts)
+        lines = [line for line in placed if line is not None]
+        marks = frozenset(note_marks(lines).values()) if self._one_to_one else frozenset()
+        if not marks:
+            return lines
+        pairs = zip(placed, starts, strict=True)
+        return [with_raised(self.text_page, line, at, marks) for line, (_, at) in pairs if line is not None]
+
+    def _all(self, starts: Sequence[tuple[str, int]]) -> list[PlacedLine | None]:
+        """Every line, None where nobody sees any of it."""
+        if not (self._places_words or self._reasons):
             sketch = [self._sketched(line, start) for line, start in starts]
             if None not in sketch and not may_hold_table(
-                lines := [line for line in sketch if line], has_rules=self._has_rules
+                [line for line in sketch if line], has_rules=self._has_rules
             ):
-                return lines
-        return [placed for line, start in starts if (placed := self._whole(line, start)) is not None]
+                return sketch
+        return [self._whole(line, start) for line, start in starts]
 
     def _starts(self) -> Iterator[tuple[str, int]]:
         """Every line that is not blank, and its place in the page's text."""

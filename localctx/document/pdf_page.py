@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from localctx.document.pdf_cells import Part, Table, parts_of
 from localctx.document.pdf_engines import Reading
+from localctx.document.pdf_footnotes import notes_of, with_notes, without_notes
 from localctx.document.pdf_grid import ruled_tables
 from localctx.document.pdf_layout import PlacedLine, flow
+from localctx.document.pdf_objects import Rule
+from localctx.document.pdf_order import Placed, Strip, reading_order
 from localctx.document.pdf_rows import open_tables
 
 __all__ = ["NOTHING", "Composed", "compose"]
@@ -34,29 +37,75 @@ class Composed:
 NOTHING = Composed("")
 
 
-def compose(reading: Reading, lines: Sequence[PlacedLine], before: Composed = NOTHING) -> Composed:
+def compose(
+    reading: Reading,
+    lines: Sequence[PlacedLine],
+    before: Composed = NOTHING,
+    strips: Sequence[Strip] = (),
+) -> Composed:
     """The text of the page's `lines`. A table that goes on from the page before gets the header that it has
-    there."""
-    tables = find_tables(lines, reading)
-    first = {min(table.lines): table for table in tables}
-    inside = frozenset().union(*(table.lines for table in tables))
-    prose = [line for i, line in enumerate(lines) if i not in inside]
+    there; `strips` part columns on other pages."""
+    notes = notes_of(lines)
+    if notes:
+        lines = list(without_notes(lines, notes))
+    runs = in_order(lines, reading, strips)
+    ordered = [item for run in runs for item in run]
+    starts = {run[0].line for run in runs[1:] if run}
+    prose = [item.line for item in ordered if item.table is None]
     parts: list[str] = []
     run: list[PlacedLine] = []
     last: Table | None = None
     header: list[str] | None = None
-    for i, line in enumerate(lines):
-        if i in first:
-            parts.append(flow(run, prose))
-            run, last = [], first[i]
+    for item in ordered:
+        if item.table is not None:
+            parts.append(flow(run, prose, starts))
+            run, last = [], item.table
             header = continued(last, before) if not any(parts) else None
             parts += [last.caption, last.markdown(header)]
             header = header or last.header
-        elif i not in inside:
-            run.append(line)
-    parts.append(flow(run, prose))
-    text = "\n\n".join(filter(None, parts))
+        else:
+            run.append(item.line)
+    parts.append(flow(run, prose, starts))
+    text = with_notes("\n\n".join(filter(None, parts)), notes)
     return Composed(text) if parts[-1] else Composed(text, last, header)
+
+
+def in_order(lines: Sequence[PlacedLine], reading: Reading, strips: Sequence[Strip]) -> list[list[Placed]]:
+    """Runs of the page's lines and tables as they are read, one for a column. Where there are columns of
+    prose, a table without upright lines is looked for in each of them."""
+    drawn = reading.drawn
+    level, upright = (drawn.level, drawn.upright) if drawn is not None else ([], [])
+    items = [Placed(i, line) for i, line in enumerate(lines)]
+    if len(upright) > 1 and len(level) > 1:
+        words = [part for i, line in enumerate(lines) for part in parts_of(i, line, 0)]
+        items = with_tables(items, ruled_tables(words, level, upright))
+    runs = reading_order(items, strips) or [items]
+    return [with_tables(run, tables_without_grid(run, level)) for run in runs]
+
+
+def with_tables(items: Sequence[Placed], tables: Sequence[Table]) -> list[Placed]:
+    """The items with each table in the place of its lines (their indices in `items`), none of which is in two
+    of them."""
+    taken: set[int] = set()
+    first: dict[int, Table] = {}
+    for table in tables:
+        if taken.isdisjoint(table.lines):
+            first[min(table.lines)] = table
+            taken |= table.lines
+    return [
+        Placed(item.number, outline(items, first[i]), first[i]) if i in first else item
+        for i, item in enumerate(items)
+        if i in first or i not in taken
+    ]
+
+
+def outline(items: Sequence[Placed], table: Table) -> PlacedLine:
+    """A table's place as a line without text."""
+    lines = [items[i].line for i in table.lines]
+    left, right = min(line.left for line in lines), max(line.right for line in lines)
+    return PlacedLine(
+        "", left, right, min(line.bottom for line in lines), max(line.top for line in lines), 0.0
+    )
 
 
 def continued(table: Table, before: Composed) -> list[str] | None:
@@ -66,36 +115,23 @@ def continued(table: Table, before: Composed) -> list[str] | None:
     return None if table.header == before.last_header else before.last_header
 
 
-def find_tables(lines: Sequence[PlacedLine], reading: Reading) -> list[Table]:
-    """The page's tables, none of whose lines is in two of them."""
-    drawn = reading.drawn
-    tables: list[Table] = []
-    taken: set[int] = set()
-    if drawn is not None and len(drawn.upright) > 1 and len(drawn.level) > 1:
-        words = [part for i, line in enumerate(lines) for part in parts_of(i, line, 0)]
-        for table in ruled_tables(words, drawn.level, drawn.upright):
-            if taken.isdisjoint(table.lines):
-                tables.append(table)
-                taken |= table.lines
-    level = drawn.level if drawn is not None else []
-    rest = open_parts(lines, taken)
+def tables_without_grid(items: Sequence[Placed], level: Sequence[Rule]) -> list[Table]:
+    """The tables among the items that no upright lines part; their lines are indices of items."""
+    lines = [item.line for item in items]
+    rest = open_parts(lines)
     typewriter = {i for i in {part.line for part in rest} if is_monospaced(lines[i])}
-    for table in open_tables(rest, level, typewriter) if rest else []:
-        if taken.isdisjoint(table.lines):
-            tables.append(table)
-            taken |= table.lines
-    return tables
+    return open_tables(rest, level, typewriter) if rest else []
 
 
-def open_parts(lines: Sequence[PlacedLine], taken: set[int]) -> list[Part]:
-    """The parts of all lines that are not taken; none where no two lines have several."""
+def open_parts(lines: Sequence[PlacedLine]) -> list[Part]:
+    """The parts of all lines; none where no two lines have several."""
     if not any(len(line.words) > 1 for line in lines):
         return []
     parts: list[Part] = []
     n_cut = 0
     bottoms: set[int] = set()
     for i, line in enumerate(lines):
-        if i in taken or not line.words:
+        if not line.words:
             continue
         own = parts_of(i, line, CELL_GAP)
         n_cut += len(own) > 1

@@ -13,8 +13,9 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as c
 
 from localctx.document.pdf_engines import Reading
-from localctx.document.pdf_lines import LineReader, box_fields
+from localctx.document.pdf_lines import LineReader
 from localctx.document.pdf_objects import Box, drawn_on
+from localctx.document.pdf_raised import box_fields
 
 __all__ = ["PdfiumReader", "PdfiumRefusal"]
 
@@ -59,6 +60,8 @@ class PdfiumReader:
             raise PdfiumRefusal(c.FPDF_ERR_FORMAT)
         self.rectangle = c.FS_RECTF()
         self.usual_widths: dict[float, float] = {}
+        self.places_words = False
+        """Whether every word is placed: lines may have to be cut at columns."""
 
     @property
     def n_pages(self) -> int:
@@ -95,7 +98,7 @@ class PdfiumReader:
                 raise PdfiumRefusal(c.FPDF_ERR_PAGE)
             box = self.page_box(page)
             drawn = drawn_on(page, n_drawn, box)
-            reader = LineReader(text_page, drawn, box, self.usual_widths)
+            reader = LineReader(text_page, drawn, box, self.usual_widths, self.places_words)
             lines = tuple(reader.lines())
         finally:
             if text_page:

@@ -299,4 +299,5 @@ class LlamaContext(BatchContext):
         wanted = np.array(tokens, np.int32)
         with self._emptied():
             yield wanted
+            self.decoder.wait()
             self._scheduler.adopt(wanted)

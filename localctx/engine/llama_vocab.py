@@ -144,10 +144,9 @@ class LlamaVocab:
 
     def is_end(self, token: int) -> bool:
         """Whether the id ends an answer."""
-        known = self._ends.get(token)
-        if known is None:
-            known = self._ends[token] = bool(self._lib.llama_vocab_is_eog(self._handle, token))
-        return known
+        if token not in self._ends:
+            self._ends[token] = bool(self._lib.llama_vocab_is_eog(self._handle, token))
+        return self._ends[token]
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:

@@ -1,0 +1,87 @@
+"""A footnote stands after the paragraph that refers to it, marked; what only looks like one stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from document.column_pdfs import Page, story
+
+from localctx.document.pdf import PdfPage, extract_pdf
+
+SMALL = 8.0
+
+
+def paragraphs(path: Path, page: Page) -> list[str]:
+    """The paragraphs of a document of one page."""
+    path.write_bytes(page.pdf())
+    (text,) = [event.text for event in extract_pdf(path) if isinstance(event, PdfPage)]
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+def page_of(lines: list[str], notes: list[str]) -> Page:
+    """A page of lines in which ^1 is a raised 1, an empty one between paragraphs; notes at its foot."""
+    page = Page()
+    for row, line in enumerate(lines):
+        page.note_line(line, 60, 700 - 12 * row)
+    for row, line in enumerate(notes):
+        page.note_line(line, 60, 120 - 10 * row, SMALL)
+    return page
+
+
+def test_notes_stand_after_the_paragraphs_that_refer_to_them(tmp_path: Path) -> None:
+    page = page_of(
+        [
+            "The harbour was closed for the winter,^1 and no ship left before the ice had gone from it.",
+            "Its master wrote two letters about this matter to the governor of the province.^2",
+            "",
+            "In the year after the council met twice, and what it decided was written down.^3",
+        ],
+        [
+            "^1 From the tenth of November to the end of March, as the books of the harbour have it,",
+            "though some of the smaller boats went out before.",
+            "^2 Both are lost.",
+            "^3 By its clerk.",
+        ],
+    )
+    assert paragraphs(tmp_path / "a.pdf", page) == [
+        "The harbour was closed for the winter,[^1] and no ship left before the ice had gone from it. "
+        "Its master wrote two letters about this matter to the governor of the province.[^2]",
+        "[^1]: From the tenth of November to the end of March, as the books of the harbour have it, though "
+        "some of the smaller boats went out before.",
+        "[^2]: Both are lost.",
+        "In the year after the council met twice, and what it decided was written down.[^3]",
+        "[^3]: By its clerk.",
+    ]
+
+
+def test_a_note_below_a_column_does_not_part_its_sentence(tmp_path: Path) -> None:
+    words = story(1, 24).split()
+    half = len(words) // 2 + 5
+    page = Page()
+    page.note_line("A word.^1", 60, page.y + 20)
+    page.columns([" ".join(words[:half]), " ".join(words[half:])], "columns")
+    page.note_line("^1 What it means is told in the other book.", 60, page.y, SMALL)
+    found = paragraphs(tmp_path / "a.pdf", page)
+    assert "[^1]: What it means is told in the other book." in found
+    assert " ".join(words) in found
+
+
+def test_marks_without_notes_and_notes_without_marks_stay(tmp_path: Path) -> None:
+    lines = [
+        "There were 10^2 barrels in the house behind the old mill of the town, as it was said.",
+        "The clerk wrote down what he had heard,^7 and nobody asked him for more than that.",
+    ]
+    notes = ["^2 Of what was found in the house, see below.", "^3 Nothing refers to this one."]
+    found = "\n".join(paragraphs(tmp_path / "a.pdf", page_of(lines, notes)))
+    assert "[^" not in found
+    assert "heard,7" in found
+    for note in notes:
+        assert note[3:] in found
+    assert found.index("nobody asked") < found.index("Of what was found")
+
+
+def test_small_numbered_lines_are_no_notes(tmp_path: Path) -> None:
+    lines = ["The list below has what was brought to the harbour in that year,^1 by the books of its master."]
+    found = paragraphs(tmp_path / "a.pdf", page_of(lines, ["1. barrels of salt", "2. sacks of flour"]))
+    assert "[^" not in "\n".join(found)
+    assert "1. barrels of salt" in "\n".join(found)
