@@ -14,8 +14,8 @@ from pathlib import Path
 from localctx.errors import UsageError
 from localctx.eval.documents import Question
 from localctx.eval.generate import LANGUAGES, TRANSLATED
-from localctx.eval.planting import ANSWERABLE_OF, Plan
 from localctx.eval.plans import make_plan
+from localctx.eval.planting import ANSWERABLE_OF, Plan
 from localctx.selection import sentences
 from localctx.small_text import read_small_text, reason_of
 
