@@ -119,8 +119,13 @@ def test_commands_are_run_with_json_and_their_failure_is_told() -> None:
         )["n"]
         == 1
     )
-    with pytest.raises(LocalctxError, match="exit code 3"):
+    with pytest.raises(LocalctxError, match="exit code 3") as failed:
         run_command(["python", "-c", "raise SystemExit(3)"])
+    assert failed.value.hint == "see above"
+    error = 'print(\'{"error": {"message": "no room"}}\'); raise SystemExit(1)'
+    with pytest.raises(LocalctxError, match="exit code 1") as failed:
+        run_command(["python", "-c", error])
+    assert failed.value.hint == "no room"
     with pytest.raises(UsageError):
         run_command(["rm", "-rf"])
 
