@@ -17,6 +17,8 @@ from localctx.values import ModelInfo
 __all__ = ["Examined", "LeaderReport", "outcome_json"]
 
 SCHEMA = "localctx.eval.leader/1"
+REORDERED = "shuffle"
+"""The perturbation that CRI-Δ is named after."""
 NAME_WIDTH, WIDTH = 26, 18
 
 
@@ -49,18 +51,17 @@ class Examined:
         return [one for one in self.outcomes if one.mode == mode and one.variant in (variants or turns)]
 
     def scores(self) -> Iterator[dict[str, Any]]:
-        """A row a mode: the base as it is, LPA@5 and LDR over all distances, CRI-Δ over all perturbations."""
+        """A row a mode: the base as it is, LPA@5 and LDR over all distances, CRI-Δ of reordered segments."""
         for mode in self.modes:
-            base = self.of(mode, BASE)
-            changed = [one for one in self.outcomes if one.mode == mode and one.kl is not None]
+            shuffled, without = self.of(mode, REORDERED), self.of(mode, WITHOUT)
             yield {
                 **self.place,
                 "mode": mode,
-                **_figures(base),
+                **_figures(self.of(mode, BASE)),
                 "lpa5": _mean(one.is_located for one in self.of(mode)),
-                "cri_delta": _mean(one.kl for one in changed if one.variant != WITHOUT),
-                "cri_value": _mean(one.kl_value for one in changed if one.variant != WITHOUT),
-                "cri_without": _mean(one.kl for one in changed if one.variant == WITHOUT),
+                "cri_delta": _mean(one.kl for one in shuffled),
+                "cri_value": _mean(one.kl_value for one in shuffled),
+                "cri_without": _mean(one.kl for one in without),
                 "ldr": self._kept(mode, self.copies.distances[-1]),
             }
 

@@ -268,7 +268,7 @@ def test_an_arm_of_evaluated_text_has_no_codec() -> None:
 
 @pytest.mark.model
 def test_a_real_model_keeps_most_of_its_attention_near(smollm2_path: Path) -> None:
-    wanted = Wanted(48, 384, 48, ("int8", "int2"), (None,), ("all", "local", "random"), (256,))
+    wanted = Wanted(32, 384, 32, ("int8", "int2"), (None,), ("all", "local", "random"), (256,))
     with open_model(smollm2_path) as smollm2:
         report = measure(smollm2, Settings(), wanted, "", lambda line: None)
     found = report.to_json()["matrix"]
