@@ -139,18 +139,20 @@ def kv(
         long.check()
     if plot is not None:
         check_plot_file(Path(plot))
+        if matrix is not None:
+            matrix.check_plot()
     command, say = shlex.join(["localctx", *sys.argv[1:]]), silent if output.quiet or output.json else note
     with closing(open_model_for(settings, chosen)) as model:
         if long is not None:
             report = measure_long(model, settings, long, command, say)
         elif matrix is not None:
             report = measure(model, settings, matrix, command, say)
-    if plot is not None:
-        panels_to_file(report.plots, Path(plot))
     if output.json:
         print_json(report.to_json())
     else:
         print_line("\n".join(report.lines))
+    if plot is not None:
+        panels_to_file(report.plots, Path(plot))
 
 
 def _matrix_wanted(compared: ComparedOptions, seed: int) -> Wanted:

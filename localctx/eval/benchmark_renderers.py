@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from localctx.eval.kv_tables import kv_tables
 from localctx.eval.tables import Table, cell, generic_tables
 
 __all__ = ["RENDERERS", "tables_of"]
@@ -126,6 +127,7 @@ def _layers(result: Result) -> list[Table]:
 
 RENDERERS: dict[str, Callable[[Result], list[Table]]] = {
     "localctx.bench.compare": _compared,
+    "localctx.eval.kv": kv_tables,
     "localctx.eval.leader": _leader,
     "localctx.eval.niah": _answered,
     "localctx.eval.ruler": _answered,

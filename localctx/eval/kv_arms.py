@@ -88,6 +88,13 @@ class Wanted:
                 )
         check_budgets(self.budgets, self.n_context, self.modes)
 
+    def check_plot(self) -> None:
+        """Before hours of measuring: raises UsageError where there will be no curve to draw."""
+        if "all" not in self.modes or None not in self.windows:
+            raise UsageError(
+                "--plot draws what codecs cost behind exact prefill", "--modes all --windows exact"
+            )
+
 
 def check_names(option: str, names: Sequence[str], known: Sequence[str]) -> None:
     """Raises UsageError where there are none, or for one that is not known."""
@@ -167,7 +174,7 @@ def attended(
     runs = (*sorted(chosen), *range(near_from, n_runs))
     if mode == "text":
         return Attended(runs, frozenset(runs))
-    n_again = round(REFRESH_SHARE * len(chosen)) if mode == "refreshed" else 0
+    n_again = max(1, round(REFRESH_SHARE * len(chosen))) if mode == "refreshed" else 0
     return Attended(runs, frozenset(chosen[:n_again]))
 
 

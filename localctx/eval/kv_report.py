@@ -208,8 +208,9 @@ class Matrix:
 
     @property
     def plots(self) -> list[Plot]:
-        """A picture of every curve that can have a knee."""
-        return [_plot(curve) for curve in self.curves if len(curve.points) >= LEAST_POINTS]
+        """A picture of the codecs' curve, and of every other one that can have a knee."""
+        curves = enumerate(self.curves)
+        return [_plot(curve) for n, curve in curves if n == 0 or len(curve.points) >= LEAST_POINTS]
 
 
 def _window(arm: Arm) -> str:

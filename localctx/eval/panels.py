@@ -13,14 +13,12 @@ __all__ = ["panels_to_file", "plot_json"]
 
 
 def panels_to_file(plots: Sequence[Plot], path: Path) -> None:
-    """As a picture; the name's ending says of what kind. Raises UsageError without matplotlib, where the file
-    cannot be written, and where there is nothing to draw.
+    """As a picture of one plot or more; the name's ending says of what kind. Raises UsageError without
+    matplotlib, and where the file cannot be written.
     """
     if len(plots) == 1:
         plots[0].to_file(path)
         return
-    if not plots:
-        raise UsageError("there is nothing to draw: no curve has three points", "more --codecs or --budget")
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 
-from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
+from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, best_last, pick_refresh
 from localctx.errors import NotComposable
 from localctx.index import Hits, LexicalIndex
 from localctx.kv import KVContext
@@ -113,8 +113,25 @@ def _chosen(
     )
     passages = tuple(map(run.passage, numbers)) if spell is None else widened(run, stored, numbers, spell)
     yield from supplied.provide(passages)
-    groups = groups_of(cache, passages, are_many=are_many, are_widened=spell is not None)
+    is_free = run.carried is None and run.blocks is None
+    ordered = _ordered(run, passages, numbers, hits) if is_free else passages
+    groups = groups_of(cache, ordered, are_many=are_many, are_widened=spell is not None)
     return passages, list(groups)
+
+
+def _ordered(run: Run, passages: Sequence[Passage], numbers: Sequence[int], hits: Hits) -> Sequence[Passage]:
+    """The passages as they are put in: where they are many, the one with the best block is the last."""
+    chosen = set(numbers)
+    best = next((run.tokens_of(number) for number, _ in hits.ranking if number in chosen), None)
+    if best is None:
+        return passages
+    document, first, _ = best
+    holding = [
+        place
+        for place, one in enumerate(passages)
+        if one.document == document and one.first_token <= first < one.first_token + one.n_tokens
+    ]
+    return best_last(passages, holding[0]) if holding else passages
 
 
 def _have_room(run: Run, hits: Hits, units: Units, budget: int) -> bool:

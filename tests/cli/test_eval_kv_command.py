@@ -67,6 +67,8 @@ def test_one_text_at_every_step(localctx: Run, tiny_model_path: Path, text: str,
         (["--lengths", "far"], 2, "--lengths 'far' is not understood"),
         (["--text", "nowhere.txt"], 3, "nowhere.txt"),
         (["--plot", "none/p.svg"], 2, "cannot write the plot"),
+        (["--plot", "p.svg", "--modes", "local"], 2, "--plot draws what codecs cost"),
+        (["--plot", "p.svg", "--windows", "256"], 2, "--plot draws what codecs cost"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(
