@@ -152,6 +152,7 @@ RENDERERS: dict[str, Callable[[Result], list[Table]]] = {
     "localctx.bench.compare": _compared,
     "localctx.eval.kv": _kv,
     "localctx.eval.niah": _answered,
+    "localctx.eval.ruler": _answered,
     "localctx.eval.layers": _layers,
 }
 """By a schema without its version."""
