@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from localctx.eval.kv_tables import kv_tables
 from localctx.eval.tables import Table, cell, generic_tables
 
 __all__ = ["RENDERERS", "tables_of"]
@@ -83,6 +84,33 @@ def _scores(found: Result | None) -> str:
     return " · ".join(cell(found[name]) for name in ("recall", "declined", "false_answers"))
 
 
+def _leader(result: Result) -> list[Table]:
+    """`eval leader`: the measures, then right answers by distance and under each change."""
+    measures = {
+        "n": "questions", "match": "right", "declined": "declined", "false_answers": "false", "lpa5": "LPA@5",
+        "cri_delta": "CRI-Δ", "cri_without": "CRI without evidence", "ldr": "LDR",
+    }  # fmt: skip
+    at = {"length": "tokens", "language": "language", "mode": "mode"}
+    parts = {
+        f"{result['model']['name']}, {result['haystack']}": ("scores", measures),
+        "As evidence moves away": (
+            "distances", {"distance": "tokens to the end", "match": "right", "lpa5": "LPA@5", "kept": "kept"}
+        ),
+        "As documents change": (
+            "perturbations",
+            {"perturbation": "change", "n": "questions", "match": "right", "base_match": "right before",
+             "lpa5": "LPA@5", "cri_delta": "CRI-Δ", "cri_value": "CRI-Δ of the value"},
+        ),
+        "At random": ("chance", {"match": "right", "lpa5": "LPA@5"}),
+    }  # fmt: skip
+    tables = []
+    for title, (part, named) in parts.items():
+        columns = {**at, **named} if part != "chance" else {**dict(list(at.items())[:2]), **named}
+        rows = [[cell(row.get(key)) for key in columns] for row in result[part]]
+        tables += [Table(title, tuple(columns.values()), rows)] if rows else []
+    return tables
+
+
 def _layers(result: Result) -> list[Table]:
     """`python -m localctx.eval.layers`: a row an arm."""
     rows = [
@@ -97,60 +125,10 @@ def _layers(result: Result) -> list[Table]:
     return [Table(told, ("made from neighbours", "KV not kept", "perplexity", "beside unchanged"), rows)]
 
 
-def _kv(result: Result) -> list[Table]:
-    """`eval kv`: a row a way of keeping and attending; the steps of a long text as they are."""
-    rest = {key: value for key, value in result.items() if key not in ("matrix", "long")}
-    matrix, steps = result.get("matrix"), _steps(result.get("long"))
-    if not matrix:
-        return [*generic_tables(rest), *steps]
-    columns = (
-        "codec", "window", "attended", "cells", "hit rate", "bytes a token", "perplexity", "beside exact",
-        "KL", "top-1", "long: beside exact", "long: KL", "restore, ms a token",
-    )  # fmt: skip
-    told = (
-        f"{matrix['n_tokens']:,} tokens predicted behind {matrix['n_context']:,}, exactly at a perplexity of "
-        f"{cell(matrix['exact']['perplexity'])}; long: the {matrix['long_context']['n_tokens']:,} that need "
-        "what is far away"
-    )
-    rows = [[*_kept(row), *_predicted(row)] for row in matrix["arms"]]
-    knees = [(one["name"], cell(one["knee"])) for one in matrix.get("curves", ())]
-    tables = [Table(told, columns, rows), *generic_tables(rest), *steps]
-    return [*tables, Table("Knee of the curve of compression", ("curve", "at"), knees)] if knees else tables
-
-
-def _steps(long: Result | None) -> list[Table]:
-    """Along one long text: a row a step and way of attending."""
-    if not long:
-        return []
-    rows = [
-        {"n_tokens": at["n_tokens"], **at["latency"], **mode} for at in long["points"] for mode in at["modes"]
-    ]
-    facts = {key: value for key, value in long.items() if key != "points"}
-    return [*generic_tables(facts), *generic_tables({"steps": rows})]
-
-
-def _kept(row: Result) -> list[str]:
-    hits = row.get("hit_rate") or {}
-    window = "exact" if row["window"] is None else cell(row["window"])
-    figures = (row["n_attended"], hits.get("all"), row["bytes_per_token"])
-    return [row["codec"] or "text", window, row["mode"], *map(cell, figures)]
-
-
-def _predicted(row: Result) -> list[str]:
-    every, far = row["all_tokens"], row["long_context_tokens"]
-    return [
-        cell(every["perplexity"]), _rise(every), cell(every["kl"]), f"{every['top1']:.1%}", _rise(far),
-        cell(far["kl"]), cell(row["latency"].get("restore_ms_per_token")),
-    ]  # fmt: skip
-
-
-def _rise(found: Result) -> str:
-    return f"{found['rise']:+.2%} ± {found['rise_error']:.2%}"
-
-
 RENDERERS: dict[str, Callable[[Result], list[Table]]] = {
     "localctx.bench.compare": _compared,
-    "localctx.eval.kv": _kv,
+    "localctx.eval.kv": kv_tables,
+    "localctx.eval.leader": _leader,
     "localctx.eval.niah": _answered,
     "localctx.eval.ruler": _answered,
     "localctx.eval.layers": _layers,
