@@ -14,17 +14,22 @@ if TYPE_CHECKING:
     from localctx.session.provenance import Coverage
     from localctx.values import ModelInfo
 
-__all__ = ["device_line", "footer_lines", "overview_lines"]
+__all__ = ["counted", "device_line", "footer_lines", "overview_lines"]
 
 OUTLINE_LINES = 12
+
+
+def counted(n: int, word: str) -> str:
+    """A number of things, for people: 1 page, 2,000 pages."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def overview_lines(event: Overview) -> list[str]:
     """What a document is, and its outermost sections."""
     facts = [event.format]
     if event.n_pages:
-        facts.append(f"{event.n_pages:,} pages")
-    facts.append(f"about {event.n_tokens_estimate:,} tokens")
+        facts.append(counted(event.n_pages, "page"))
+    facts.append(f"about {counted(event.n_tokens_estimate, 'token')}")
     if event.language:
         facts.append(f"language {event.language}")
     lines = [f"{event.source}: {', '.join(facts)}"]
@@ -32,7 +37,7 @@ def overview_lines(event: Overview) -> list[str]:
     top = [section for section in event.outline if section.level == highest]
     lines += [f"  {section.title}" for section in top[:OUTLINE_LINES]]
     if len(top) > OUTLINE_LINES:
-        lines.append(f"  … and {len(top) - OUTLINE_LINES:,} more sections")
+        lines.append(f"  … and {counted(len(top) - OUTLINE_LINES, 'more section')}")
     return lines
 
 
@@ -66,10 +71,10 @@ def footer_lines(answer: Answer, verbose: bool) -> list[str]:
     if answer.records is not None:
         records = answer.records
         return [
-            f"— count: every record read by its parser, without the model: {records.read:,} records, "
-            f"{records.matched:,} of them match"
+            f"— count: every record read by its parser, without the model: "
+            f"{counted(records.read, 'record')}, {records.matched:,} of them match"
         ]
-    pages = f"{coverage.pages_total:,} pages, " if coverage.pages_total else ""
+    pages = f"{counted(coverage.pages_total, 'page')}, " if coverage.pages_total else ""
     line = (
         f"— {answer.strategy}: {pages}{coverage.tokens_read:,} of {coverage.tokens_total:,} tokens read, "
         f"{coverage.tokens_attended:,} attended, {coverage.tokens_dropped:,} not read"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -33,6 +32,7 @@ from .commands import (
 from .commands import eval as evaluate
 from .options import ReaderGone
 from .terminal import (
+    DISK_FULL,
     OutputFailed,
     discard_output,
     flush_errors,
@@ -58,8 +58,6 @@ app = typer.Typer(
 
 ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 """The base class of Typer's own usage errors, which has format_message()."""
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What writing to a full disk says; without a file name it is an output stream or a temporary file."""
 HELP_WANTED = "NoArgsIsHelpError"
 """Typer's error of a group without a command, which Typer does not export; its message is the help."""
 

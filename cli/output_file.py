@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from localctx.errors import UsageError
+from localctx.errors import LocalctxError, UsageError
+from localctx.names import display_name
+from localctx.small_text import reason_of
 
-from .terminal import write_as_is
+from .terminal import DISK_FULL, write_as_is
 
 __all__ = ["check_not_input", "check_writable", "write_pieces", "write_whole"]
 
@@ -41,13 +43,15 @@ def check_not_input(path: Path, inputs: Sequence[str]) -> None:
         return
     for source in inputs:
         if "\0" not in source and os.path.isfile(source) and os.path.samefile(source, path):  # noqa: PTH113, PTH121  # any name
-            raise UsageError(f"-o {path} is one of the inputs", "name another file: it would be overwritten")
+            raise UsageError(
+                f"-o {display_name(path)} is one of the inputs", "name another file: it would be overwritten"
+            )
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all; what is no regular file is opened and written.
 
-    Raises UsageError when the place cannot be written.
+    Raises UsageError when the place cannot be written, LocalctxError when it has no room.
     """
     write_pieces(path, (text,))
 
@@ -112,6 +116,7 @@ def _write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror or error}", "name another file with -o"
-        ) from None
+        told = f"cannot write {display_name(path)}: {reason_of(error)}"
+        if error.errno in DISK_FULL:
+            raise LocalctxError(told, "free some space, or name another file with -o") from None
+        raise UsageError(told, "name another file with -o") from None

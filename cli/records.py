@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, Protocol
 
 from .output_file import write_pieces
-from .terminal import json_text, write, write_as_is
+from .terminal import json_text, print_json, write, write_as_is
 
 if TYPE_CHECKING:
     from localctx.session.extraction import Extraction, FoundRecord
@@ -55,7 +55,10 @@ class _Direct:
     def add(self, record: FoundRecord) -> None:
         """The next record."""
         self._n += 1
-        (write if self._form == "text" else write_as_is)(_line(record, self._form, self._n))
+        if self._form == "jsonl":
+            print_json(record.to_json())
+        else:
+            write(_line(record, self._n))
 
     def finish(self, done: Extraction, warnings: Sequence[str]) -> None:
         """Nothing is left."""
@@ -73,11 +76,15 @@ class _Gathered:
     def add(self, record: FoundRecord) -> None:
         """The next record."""
         self._n += 1
-        if self._form == "json":
-            text = json.dumps(record.to_json(), ensure_ascii=False)
-            self._file.write(f",\n{text}" if self._n > 1 else f"\n{text}")
+        if self._form == "text":
+            self._file.write(_line(record, self._n))
+            return
+        value = record.to_json()
+        text = json_text(value) if self._path is None else json.dumps(value, ensure_ascii=False)
+        if self._form == "jsonl":
+            self._file.write(f"{text}\n")
         else:
-            self._file.write(_line(record, self._form, self._n))
+            self._file.write(f",\n{text}" if self._n > 1 else f"\n{text}")
 
     def finish(self, done: Extraction, warnings: Sequence[str]) -> None:
         """All were added."""
@@ -86,7 +93,7 @@ class _Gathered:
             write_pieces(self._path, pieces)
             return
         for piece in pieces:
-            (write if self._form == "text" else write_as_is)(piece)
+            write_as_is(piece)
 
     def _pieces(self, done: Extraction, warnings: Sequence[str]) -> Iterator[str]:
         if self._form == "json":
@@ -100,10 +107,8 @@ class _Gathered:
             yield "\n]}\n"
 
 
-def _line(record: FoundRecord, form: Form, number: int) -> str:
-    """A record as one line."""
-    if form == "jsonl":
-        return json.dumps(record.to_json(), ensure_ascii=False) + "\n"
+def _line(record: FoundRecord, number: int) -> str:
+    """A record as one line for people."""
     values = " · ".join(f"{name}: {_shown(value)}" for name, value in record.value.items())
     places = "; ".join(
         f"{one.source} p. {one.page_label or one.page}"

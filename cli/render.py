@@ -141,7 +141,7 @@ class Reporter:
         if isinstance(event, Planned):
             parts = f" in {event.n_parts} parts" if event.n_parts > 1 else ""
             lines = [f"plan: {event.strategy}{parts} ({event.why}); {event.n_tokens:,} tokens"]
-            if event.strategy == "map-reduce" and event.n_tokens > LONG_TOKENS:
+            if event.strategy == "map-reduce" and event.n_parts > 1 and event.n_tokens > LONG_TOKENS:
                 lines.append("  this can take long; --strategy condense reads only each part's key sentence")
             return lines
         if isinstance(event, SectionDone) and (self._live or self._verbose):

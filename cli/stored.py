@@ -21,6 +21,7 @@ from localctx.store.derived import DerivedFiles
 from localctx.store.errors import StoreBusy
 from localctx.store.folder import can_only_be_read
 
+from .answer_lines import counted
 from .stored_view import facts_of_document, facts_of_text
 from .terminal import note
 
@@ -208,23 +209,19 @@ class Stored:
         """The last line of a list."""
         texts, indexes = self.texts, self.indexes
         words = (
-            f"{_count(len(texts), 'converted text')}, {format_bytes(sum(text.size_bytes for text in texts))}"
+            f"{counted(len(texts), 'converted text')}, {format_bytes(sum(text.size_bytes for text in texts))}"
         )
         if indexes:
             words += (
-                f"; words of {_count(len(indexes), 'text')} indexed, {format_bytes(sum(indexes.values()))}"
+                f"; words of {counted(len(indexes), 'text')} indexed, {format_bytes(sum(indexes.values()))}"
             )
         if self._kv is None:
             return f"no KV is stored; {words}; in {self.root}"
         only = ", can only be read" if self._kv.is_read_only else ""
         return (
-            f"{_count(len(self.documents), 'document')} with KV, {format_bytes(self._kv.size_bytes)} "
+            f"{counted(len(self.documents), 'document')} with KV, {format_bytes(self._kv.size_bytes)} "
             f"of at most {format_bytes(self._kv.limit_bytes)}{only}; {words}; in {self.root}"
         )
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def _may_be_there(path: Path) -> bool:

@@ -7,6 +7,7 @@ would obey them; a pipe gets it as it is.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any, TextIO
 from localctx.errors import LocalctxError
 
 __all__ = [
+    "DISK_FULL",
     "OutputFailed",
     "discard_output",
     "flush_errors",
@@ -32,7 +34,10 @@ __all__ = [
     "write_as_is",
 ]
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What writing to a full disk says; without a file name it is an output stream or a temporary file."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e]")
+"""What terminals obey, and what turns the order of letters round."""
 
 
 class OutputFailed(LocalctxError):

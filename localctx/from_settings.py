@@ -85,8 +85,11 @@ def chosen_model(settings: Settings) -> ChosenModel:
     return ChosenModel(resolved.name, resolved.path, manifest)
 
 
-def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
-    """The chosen model under the run's settings: tokenizer now, weights with the first context."""
+def open_model_for(settings: Settings, chosen: ChosenModel, *, shares_cpus: bool = False) -> Model:
+    """The chosen model under the run's settings: tokenizer now, weights with the first context.
+
+    `shares_cpus`: as EngineOptions has it; a number of threads that the user names stands.
+    """
     if settings.backend != "llama":
         from localctx.engine.remote import open_remote
 
@@ -106,6 +109,7 @@ def open_model_for(settings: Settings, chosen: ChosenModel) -> Model:
             override_tensor=(settings.override_tensor,) if settings.override_tensor else (),
         ),
         n_threads=settings.threads,
+        shares_cpus=shares_cpus and settings.threads is None,
         type_k=settings.cache.type_k,
         type_v=settings.cache.type_v,
         flash_attn=settings.flash_attn != "off",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from localctx.document.encodings import canonical_encoding
 from localctx.errors import InputError, LocalctxError, UsageError
@@ -20,6 +20,7 @@ from localctx.session.saved_conversations import SavedConversation, SavedConvers
 from localctx.session.strategy import check_strategy
 from localctx.settings import Settings
 
+from ..answer_lines import counted
 from ..documents import page_range
 from ..render import Painter, Reporter
 from .library import Library
@@ -27,11 +28,10 @@ from .library import Library
 if TYPE_CHECKING:
     from localctx.document import Document
     from localctx.session.answer import Answer
-    from localctx.values import Model
 
     from ..options import OutputOptions
 
-__all__ = ["Chat", "Wanted", "counted"]
+__all__ = ["Chat", "Wanted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,6 @@ class Wanted:
     output: OutputOptions
     pages: str | None = None
     continues: bool = False
-
-
-@dataclass(slots=True)
-class _Opened:
-    """The model in use and what is opened with it."""
-
-    model: Model
-    resources: ExitStack = field(default_factory=ExitStack)
 
 
 class Chat:
@@ -83,7 +75,7 @@ class Chat:
 
         with ExitStack() as stack:
             stack.callback(self._resources.close)
-            self._opened = self._open(self.settings, chosen)
+            self._model = open_model_for(self.settings, chosen)
             self._resources.callback(self._close_model)
             self.library = Library(open_one, self.say)
             self._resources.callback(self.library.close)
@@ -165,10 +157,10 @@ class Chat:
         """Go on with another model; with the one before where it cannot be opened."""
         flags = {**self.flags, "model": name}
         settings, chosen = choose_model(flags, self.wanted.config)
-        opened = self._open(settings, chosen)
-        self.conversation.use_model(opened.model, settings)
-        self._close_model()
-        self._opened, self.flags, self.settings = opened, flags, settings
+        model = open_model_for(settings, chosen)
+        self.conversation.use_model(model, settings)
+        self._model.close()
+        self._model, self.flags, self.settings = model, flags, settings
         self._told.clear()
         self.keep()
 
@@ -217,15 +209,9 @@ class Chat:
 
     # --- inside ---------------------------------------------------------------------------------------
 
-    def _open(self, settings: Settings, chosen: Any) -> _Opened:
-        """The model, to be closed by its _Opened."""
-        model = open_model_for(settings, chosen)
-        opened = _Opened(model)
-        opened.resources.callback(model.close)
-        return opened
-
     def _close_model(self) -> None:
-        self._opened.resources.close()
+        """The one in use by then."""
+        self._model.close()
 
     def _conversation(self) -> Conversation:
         from localctx.registry.selectors import opened_embedder, opened_reranker
@@ -233,7 +219,7 @@ class Chat:
         enter = self._resources.enter_context
         return Conversation(
             self.library.documents,
-            self._opened.model,
+            self._model,
             self.settings,
             embedder=enter(opened_embedder(self.settings)),
             reranker=enter(opened_reranker(self.settings)),
@@ -270,7 +256,7 @@ class Chat:
         if not self.wanted.files:
             self._reopen(found)
         self.kept = found
-        self.say(f"going on after {counted(len(found.turns))}")
+        self.say(f"going on after {counted(len(found.turns), 'question')}")
 
     def _reopen(self, found: SavedConversation) -> None:
         """Open a conversation's documents; one that is gone or changed is told."""
@@ -297,11 +283,6 @@ class Chat:
     def is_live(self) -> bool:
         """Whether someone looks at a terminal."""
         return sys.stdout.isatty()
-
-
-def counted(n_questions: int) -> str:
-    """`1 question`, `2 questions`."""
-    return f"{n_questions:,} question{'s' * (n_questions != 1)}"
 
 
 def _check(settings: Settings) -> None:

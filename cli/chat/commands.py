@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from localctx.errors import LocalctxError, UsageError
 from localctx.settings import Settings, nearest
 
+from ..answer_lines import counted
 from ..citations import citation_lines
 from ..terminal import print_line
-from .chat import Chat, counted
+from .chat import Chat
 from .export import export
 from .facts import coverage_lines, passage_lines, stats_lines
 
@@ -202,7 +203,7 @@ def _load(chat: Chat, rest: str) -> None:
     if found is None:
         raise UsageError(f"there is no conversation {rest}", "/load lists them")
     chat.load(found)
-    print_line(f"going on after {counted(len(found.turns))}")
+    print_line(f"going on after {counted(len(found.turns), 'question')}")
 
 
 def _export(chat: Chat, rest: str) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from localctx.document.pages import page_name
 
-from .chat import Chat, counted
+from ..answer_lines import counted
+from .chat import Chat
 
 if TYPE_CHECKING:
     from localctx.document import Document
@@ -60,8 +61,8 @@ def stats_lines(chat: Chat) -> Iterator[str]:
         for name in ("evaluated", "restored", "generated")
     )
     yield (
-        f"{counted(len(chat.conversation.turns))}; {evaluated:,} tokens evaluated, {restored:,} restored, "
-        f"{generated:,} generated"
+        f"{counted(len(chat.conversation.turns), 'question')}; {evaluated:,} tokens evaluated, "
+        f"{restored:,} restored, {generated:,} generated"
     )
     if records:
         tokens, timings = records[-1]["tokens"], records[-1]["timings"]

@@ -230,14 +230,16 @@ class _Tally:
 
     def begin(self, started: Started) -> None:
         """Say what is there, and what is to be done."""
+        from ..answer_lines import counted
+
         plan = started.plan
         self.n_answered, self.n_failed = plan.n_answered, plan.n_failed
         self.n_before = plan.n_answered + plan.n_failed
-        places = f" of {len(plan.groups):,} sets of documents" if plan.groups else ""
+        places = f" of {counted(len(plan.groups), 'set')} of documents" if plan.groups else ""
         there = f", {self.n_before:,} are done already" if self.n_before else ""
-        self.reporter.line(f"{self.n_total:,} jobs{there}; {plan.n_open:,} to do{places}")
+        self.reporter.line(f"{counted(self.n_total, 'job')}{there}; {plan.n_open:,} to do{places}")
         if plan.n_strange:
-            self.reporter.line(f"{plan.n_strange:,} lines of the output belong to no job; they stay")
+            self.reporter.line(f"{counted(plan.n_strange, 'line')} of the output without a job: left there")
         self._show()
 
     def row(self, written: RowWritten) -> None:
@@ -261,6 +263,7 @@ class _Tally:
 
     def finish(self, call: _Call) -> None:
         """Say how it went. Raises PartlyDone when jobs failed."""
+        from ..answer_lines import counted
         from ..terminal import note, print_json
 
         n_new = self.n_answered + self.n_failed - self.n_before
@@ -274,11 +277,13 @@ class _Tally:
                 "output": call.out,
             })  # fmt: skip
         elif not call.output.quiet:
-            counts = f"{self.n_answered:,} of {self.n_total:,} jobs answered, {self.n_failed:,} failed"
+            jobs = counted(self.n_total, "job")
+            counts = f"{self.n_answered:,} of {jobs} answered, {self.n_failed:,} failed"
             note(f"{counts}; {n_new:,} done now")
         if self.n_failed:
             problem: LocalctxError = PartlyDone(
-                f"{self.n_failed:,} of {self.n_total:,} jobs failed", "--retry-failed tries them again"
+                f"{self.n_failed:,} of {counted(self.n_total, 'job')} failed",
+                "--retry-failed tries them again",
             )
             if call.output.json:
                 note(f"localctx: {problem.message}")

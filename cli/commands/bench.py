@@ -10,17 +10,15 @@ import typer
 from localctx.errors import UsageError
 
 from ..options import JsonOptions, QuietOptions, RunOptions, with_options
+from .bench_compare import add_compare
 from .bench_kv import add_kv_benchmarks
 from .bench_load import add_load
 from .bench_summary import add_summary
-from .later import add_later
 
 if TYPE_CHECKING:
     from localctx.bench.faithfulness import Report
 
 __all__ = ["register"]
-
-LATER = ("compare",)
 
 
 def register(app: typer.Typer) -> None:
@@ -33,8 +31,7 @@ def register(app: typer.Typer) -> None:
     add_kv_benchmarks(group)
     add_load(group)
     add_summary(group)
-    for name in LATER:
-        add_later(group, name, f"localctx bench {name}")
+    add_compare(group)
     app.add_typer(group, name="bench")
 
 

@@ -11,6 +11,8 @@ from localctx.errors import UsageError
 from ..options import Files, OutputOptions, Pages, ParallelOptions, with_options
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from localctx.session.extraction import Extraction
 
     from ..records import Form
@@ -45,6 +47,7 @@ def extract(
 def _extract(job: Job, *, lines: bool) -> None:
     """Find the records and write them."""
     from localctx.api import closing_events
+    from localctx.session.events import Notice
     from localctx.session.extract import extract as verb
     from localctx.session.extraction import Extraction, FoundRecord
     from localctx.session.strategy import Choice
@@ -53,6 +56,7 @@ def _extract(job: Job, *, lines: bool) -> None:
     from ..running import prepared, tell_shortcomings
 
     done: Extraction | None = None
+    told: set[str] = set()
     output = job.output
     form: Form = "json" if output.json else "jsonl" if lines else "text"
     with (
@@ -68,26 +72,33 @@ def _extract(job: Job, *, lines: bool) -> None:
                     done = event
                 else:
                     reporter.event(event)
+                    if isinstance(event, Notice):
+                        told.add(event.text)
         reporter.stop()
         if done is not None:
             sink.finish(done, opened.warnings)
-            for line in [] if output.quiet else _footer(done, verbose=output.verbose):
+            for line in _footer(done, told, verbose=output.verbose):
                 reporter.line(line)
     was_cancelled = done is None or done.finish_reason == "cancelled"
     tell_shortcomings(opened, was_cancelled=was_cancelled, is_told=output.json and done is not None)
 
 
-def _footer(done: Extraction, *, verbose: bool) -> list[str]:
-    """What was found, and what was read."""
+def _footer(done: Extraction, told: Collection[str], *, verbose: bool) -> list[str]:
+    """What was found, and what was read; warnings that were told while it was are not told again."""
+    from ..answer_lines import counted
+
     passed, coverage = done.passed, done.coverage
-    units = "records" if done.how == {"parser"} else "sentences"
-    lines = [f"warning: {text}" for text in done.warnings]
+    unit = "record" if done.how == {"parser"} else "sentence"
+    lines = [f"warning: {text}" for text in done.warnings if text not in told]
     readers = {"parser": "read by their parser", "model": "read by the model"}
     how = " and ".join(readers[one] for one in sorted(done.how))
-    lines.append(
-        f"— extract: {done.n_records:,} records ({how}); {passed.n_read:,} of {passed.n_units:,} {units} "
-        f"read, {passed.n_units - passed.n_read:,} hold no values for one"
+    line = (
+        f"— extract: {counted(done.n_records, 'record')} ({how}); "
+        f"{passed.n_read:,} of {counted(passed.n_units, unit)} read"
     )
+    if n_passed_over := passed.n_units - passed.n_read:
+        line += f", {n_passed_over:,} {'holds' if n_passed_over == 1 else 'hold'} no values for one"
+    lines.append(line)
     more = (
         (passed.n_repeated, "found again elsewhere"),
         (passed.n_unfit, "do not fulfil the schema"),

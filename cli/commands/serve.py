@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -53,6 +54,8 @@ class ServerOptions:
 def serve(run: ParallelOptions, server: ServerOptions) -> None:
     """Serve a model and documents to OpenAI's clients, until Ctrl-C or SIGTERM."""
     need_libraries()
+    # Read when llama.cpp is loaded: its threads that wait for each other leave their CPUs to the requests.
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
     from localctx.from_settings import choose_model, open_model_for
     from localctx.serve.gate import Limits
     from localctx.serve.keys import KeyRing, read_keys
@@ -74,7 +77,7 @@ def serve(run: ParallelOptions, server: ServerOptions) -> None:
     options = ServeOptions.of(settings, server.max_queue, limits)
     with ExitStack() as stack:
         listening = stack.enter_context(closing(listen(server.host, server.port)))
-        model = stack.enter_context(closing(open_model_for(settings, chosen)))
+        model = stack.enter_context(closing(open_model_for(settings, chosen, shares_cpus=True)))
         service = Service(model, settings, ring, options)
         if warning is not None:
             note(f"warning: {warning}")
@@ -83,7 +86,7 @@ def serve(run: ParallelOptions, server: ServerOptions) -> None:
 
 def need_libraries() -> None:
     """Raises LocalctxError where the extra is not installed."""
-    for name in ("fastapi", "prometheus_client", "python_multipart", "uvicorn"):
+    for name in ("fastapi", "httptools", "prometheus_client", "python_multipart", "uvicorn"):
         if find_spec(name) is None:
             raise LocalctxError(
                 f"localctx serve needs {name}, which is not installed", "pip install 'localctx[serve]'"

@@ -15,9 +15,11 @@ from localctx.assemble.layout import (
     Stretch,
     lay_out,
 )
+from localctx.assemble.order import BEST_LAST_FROM, best_last
 from localctx.assemble.refresh import RefreshCandidate, pick_refresh
 
 __all__ = [
+    "BEST_LAST_FROM",
     "Budget",
     "Layout",
     "NewTokens",
@@ -27,6 +29,7 @@ __all__ = [
     "StoredTokens",
     "Stretch",
     "apply",
+    "best_last",
     "lay_out",
     "n_sweeps_of",
     "parts_of",

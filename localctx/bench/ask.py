@@ -28,6 +28,7 @@ from localctx.bench.ask_report import PARTS, Asked, Report
 from localctx.bench.ask_session import Session, forget, session
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
+from localctx.bench.meters import Meter
 from localctx.bench.observed import rate_between
 from localctx.bench.questions import questions_of
 from localctx.bench.repeats import check_repeats, in_turns
@@ -100,16 +101,16 @@ def measure(
         with index_all(run) as index:
             check_length(source, run.n_tokens)
             say("indexing")
-            indexed, rates = indexed_document(able, own, document)
+            with Meter() as meter:
+                indexed, rates = indexed_document(able, own, document)
             learn_speed(run)
             texts = list(asking.questions) or questions_of(run, asking.n_made)
             others = [text for text in questions_of(run, len(texts) + 1) if text not in texts]
             asker = _Asker(run, index, folder, others[0] if others else f"{texts[0]} When?")
             rows = [asker.ask(text, asking.n_repeats, say) for text in texts]
     indexed = replace(indexed, source=source or BUILT_IN)
-    return Report(
-        model.info, facts, indexed, rates, asking.n_repeats, tuple(one for row in rows for one in row)
-    )
+    asked = tuple(one for row in rows for one in row)
+    return Report(model.info, facts, indexed, rates, meter.taken, asking.n_repeats, asked)
 
 
 def indexed_document(

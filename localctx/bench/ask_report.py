@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from localctx.bench.meters import Taken, taken_json
 from localctx.bench.repeats import Spread, ratio, rounded
 from localctx.session.indexed import IndexedDocument
 from localctx.values import ModelInfo
@@ -43,12 +44,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A row a question and way. index_rates: tokens a second of the first and the last quarter."""
+    """A row a question and way. index_rates: tokens a second of the first and the last quarter; taken: by
+    indexing.
+    """
 
     model: ModelInfo
     machine: dict[str, Any]
     indexed: IndexedDocument
     index_rates: tuple[float, float]
+    taken: Taken
     n_repeats: int
     rows: tuple[Asked, ...]
 
@@ -89,6 +93,7 @@ class Report:
             "machine": self.machine,
             "model": {"name": self.model.name, "fingerprint": self.model.fingerprint},
             "indexed": asdict(self.indexed),
+            "indexing": taken_json([self.taken], self.indexed.tokens_stored),
             "tokens_per_s_first_quarter": rounded(self.index_rates[0]),
             "tokens_per_s_last_quarter": rounded(self.index_rates[1]),
             "n_questions": len(self._ways[BASELINE]),

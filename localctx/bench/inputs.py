@@ -22,12 +22,14 @@ from localctx.values import Model
 
 __all__ = [
     "BUILT_IN",
+    "all_tokens_of",
     "built_in_text",
     "check_length",
     "document_of",
     "kv_model",
     "temporary_store",
     "tokens_of",
+    "too_short",
 ]
 
 BUILT_IN = "Python's documentation"
@@ -102,28 +104,36 @@ def document_of(
 
 def tokens_of(source: str | None, settings: Settings, model: Model, n_tokens: int) -> list[int]:
     """The first n_tokens of a file or of the built-in text. Raises UsageError when there are fewer."""
+    tokens = all_tokens_of(source, settings, model)
+    if len(tokens) < n_tokens:
+        raise too_short(source, len(tokens), n_tokens)
+    return tokens[:n_tokens]
+
+
+def all_tokens_of(
+    source: str | None, settings: Settings, model: Model, n_characters: int | None = None
+) -> list[int]:
+    """The tokens of a file, or of its first n_characters, or of the built-in text."""
     if source is None:
         text = built_in_text()
     else:
         with open_document_for(source, settings) as document:
-            text = document.read(0, document.text.n_code_points)
-    tokens = model.tokenize(text, True)
-    if len(tokens) < n_tokens:
-        raise _too_short(source, len(tokens), n_tokens)
-    return tokens[:n_tokens]
+            end = document.text.n_code_points
+            text = document.read(0, end if n_characters is None else min(end, n_characters))
+    return model.tokenize(text, True)
 
 
 def check_length(source: str | None, n_tokens: int) -> None:
     """Raises UsageError for a text of which nothing can be measured."""
     if n_tokens < LEAST_TOKENS:
-        raise _too_short(source, n_tokens, LEAST_TOKENS)
+        raise too_short(source, n_tokens, LEAST_TOKENS)
 
 
-def _too_short(source: str | None, n_tokens: int, n_wanted: int) -> UsageError:
-    return UsageError(
-        f"{source or BUILT_IN} has {n_tokens:,} tokens, {n_wanted:,} are needed",
-        "a longer file, or fewer --tokens",
-    )
+def too_short(
+    source: str | None, n_tokens: int, n_wanted: int, hint: str = "a longer file, or fewer --tokens"
+) -> UsageError:
+    """The error for a text of n_tokens where n_wanted are needed."""
+    return UsageError(f"{source or BUILT_IN} has {n_tokens:,} tokens, {n_wanted:,} are needed", hint)
 
 
 def _beginning(
@@ -136,5 +146,5 @@ def _beginning(
             return document.read(0, end)
         n, end = n + block.n_tokens, block.end
     if n < n_tokens:
-        raise _too_short(source, n, n_tokens)
+        raise too_short(source, n, n_tokens)
     return document.read(0, end)

@@ -15,8 +15,9 @@ from typing import Any, cast
 from localctx.bench.calibrate import calibration, decode_points, depth_points
 from localctx.bench.inputs import check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
+from localctx.bench.meters import Meter, Taken, taken_json
 from localctx.bench.observed import ObservedContext, rate_between
-from localctx.bench.repeats import PeakMemory, Spread, check_repeats, in_turns, ratio
+from localctx.bench.repeats import Spread, check_repeats, in_turns, ratio
 from localctx.document import Document
 from localctx.errors import Interrupted, NotComposable
 from localctx.forecast.calibration import Calibration
@@ -50,7 +51,7 @@ class Streamed:
     n_evaluated: int
     n_rebased: int
     size_bytes: int
-    peak_memory_bytes: int
+    taken: Taken
     policy: PrefillPolicy
     codec: str
     n_ctx: int
@@ -63,7 +64,7 @@ class Dense:
     seconds: float
     marks: Marks
     n_evaluated: int
-    peak_memory_bytes: int
+    taken: Taken
     n_ctx: int
     decode: tuple[tuple[float, float], ...] = ()
 
@@ -96,7 +97,7 @@ class Report:
         first, last = (_quarter(self.streamed, place).median for place in (0, 3))
         waited = Spread.of([run.not_overlapped_s for run in self.streamed])
         share = one.size_bytes / one.n_tokens / self.model.kv_bytes_per_token
-        peak = max(run.peak_memory_bytes for run in self.streamed)
+        peak = max(run.taken.peak_memory_bytes for run in self.streamed)
         lines = [
             f"streamed: {one.n_tokens:,} tokens at {rate.shown(1)} tokens/s, policy {one.policy.kind}, "
             f"window {one.policy.window:,}, context {one.n_ctx:,}, re-based {one.n_rebased} times, "
@@ -107,7 +108,7 @@ class Report:
         if dense_rate is None:
             return [*lines, f"dense: not measured, {self.no_dense}"]
         first, last = (_quarter(self.dense, place).median for place in (0, 3))
-        peak = max(run.peak_memory_bytes for run in self.dense)
+        peak = max(run.taken.peak_memory_bytes for run in self.dense)
         return [
             *lines,
             f"dense: {dense_rate.shown(1)} tokens/s, context {self.dense[0].n_ctx:,}, "
@@ -148,7 +149,7 @@ def _common(runs: Sequence[Streamed] | Sequence[Dense], rate: Spread) -> dict[st
         "tokens_per_s": rate.to_json(),
         "tokens_per_s_first_quarter": _quarter(runs, 0).to_json(),
         "tokens_per_s_last_quarter": _quarter(runs, 3).to_json(),
-        "peak_memory_bytes": max(run.peak_memory_bytes for run in runs),
+        **taken_json([run.taken for run in runs], runs[0].n_evaluated),
     }
 
 
@@ -243,7 +244,7 @@ def _streamed(model: KVModel, settings: Settings, document: Document) -> Streame
         cache, reading = _cache(made), run.readings[0]
         stream, encoding = cache.whole_stream(reading), cache.encoding()
         n_ctx = cache.prefill_n_ctx(stream.policy, stream.n_tokens)
-        with PeakMemory() as memory, cache.context(n_ctx) as context:
+        with Meter() as meter, cache.context(n_ctx) as context:
             ensure_prefix(cache, context)
             observed = ObservedContext(context)
             started = time.perf_counter()
@@ -261,7 +262,7 @@ def _streamed(model: KVModel, settings: Settings, document: Document) -> Streame
             n_evaluated=done.n_evaluated,
             n_rebased=context.n_rebased,
             size_bytes=sum(run.size_bytes for run in cache.kept.stored(stream.ids)),
-            peak_memory_bytes=memory.peak_bytes,
+            taken=meter.taken,
             policy=stream.policy,
             codec=encoding.codec,
             n_ctx=context.n_ctx,
@@ -272,7 +273,7 @@ def _dense(model: Model, tokens: Sequence[int], limit: int) -> Dense:
     """The prompt evaluated at once, until the first token is sampled."""
     request = Request(Prompt(tuple(tokens)), Sampling(max_tokens=1))
     marks = [(0.0, 0)]
-    with PeakMemory() as memory:
+    with Meter() as meter:
         context = model.open_context(min(round_n_ctx(len(tokens) + 1), limit))
         try:
             started = time.perf_counter()
@@ -286,4 +287,4 @@ def _dense(model: Model, tokens: Sequence[int], limit: int) -> Dense:
             context.close()
     if last.finish_reason == "cancelled":
         raise Interrupted("interrupted")
-    return Dense(seconds, tuple(marks), last.n_evaluated, memory.peak_bytes, context.n_ctx, decode)
+    return Dense(seconds, tuple(marks), last.n_evaluated, meter.taken, context.n_ctx, decode)

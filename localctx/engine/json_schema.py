@@ -14,35 +14,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localctx.engine.gbnf import PRIMITIVES, integers, literal, repeated
+from localctx.engine.schema_keywords import (
+    ANNOTATIONS,
+    KEYWORDS,
+    at,
+    binds,
+    bounds,
+    check_choices,
+    implied_types,
+    integer_range,
+    is_of,
+    only,
+    string_of,
+    wrong,
+)
 from localctx.engine.source_values import STRING_RULE, NothingFits, Sources, one_of, string_rules
-from localctx.errors import UsageError
 
 __all__ = ["grammar_of"]
 
 MAX_DEPTH = 64
-MAX_REPEATS = 1000
-"""llama.cpp refuses grammars that repeat more."""
-MAX_CHOICES = 1000
-"""Properties of one object, values of one enum, schemas of one anyOf: llama.cpp follows all that are possible
-side by side at every token, so that ever more of them take seconds a token.
-"""
-ANNOTATIONS = frozenset({
-    "$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default",
-    "examples", "deprecated", "readOnly", "writeOnly", "format", "discriminator", "contentEncoding",
-    "contentMediaType", "strict", "name",
-})  # fmt: skip
-KEYWORDS = {
-    "object": frozenset({"properties", "required", "additionalProperties"}),
-    "array": frozenset({"items", "minItems", "maxItems"}),
-    "string": frozenset({"minLength", "maxLength"}),
-    "integer": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}),
-    "number": frozenset({"minimum"}),
-    "boolean": frozenset[str](),
-    "null": frozenset[str](),
-}
-"""What is understood of each type, beside `type` itself."""
-FORMATS = ("date", "time", "date-time", "uuid")
-HINT = "docs/batch.md lists what a schema may hold"
 
 
 def grammar_of(schema: object, sources: Sources | None = None) -> str:
@@ -74,21 +64,21 @@ class _Writer:
         bracket between, which would never end.
         """
         if depth > MAX_DEPTH:
-            raise _wrong(place, f"nested more than {MAX_DEPTH} deep")
+            raise wrong(place, f"nested more than {MAX_DEPTH} deep")
         if schema is True or schema == {}:
             return "value"
         if not isinstance(schema, Mapping):
-            raise _wrong(place, "a schema is an object" if schema is not False else "nothing fulfils `false`")
-        rest = {key: given for key, given in schema.items() if key not in ANNOTATIONS or _binds(schema, key)}
+            raise wrong(place, "a schema is an object" if schema is not False else "nothing fulfils `false`")
+        rest = {key: given for key, given in schema.items() if key not in ANNOTATIONS or binds(schema, key)}
         for key in ("$ref", "anyOf", "allOf", "enum", "const"):
             if key in rest:
                 return self._whole(key, rest, place, within, depth)
-        types = rest.pop("type") if "type" in rest else _implied(rest, place)
+        types = rest.pop("type") if "type" in rest else implied_types(rest, place)
         names = types if isinstance(types, list) else [types]
         if not names or not all(isinstance(name, str) and name in KEYWORDS for name in names):
-            raise _wrong(place, f"type {json.dumps(types)} is not one of {', '.join(KEYWORDS)}")
+            raise wrong(place, f"type {json.dumps(types)} is not one of {', '.join(KEYWORDS)}")
         known = frozenset[str]().union(*(KEYWORDS[name] for name in names), {"format"})
-        _only(rest, known, place)
+        only(rest, known, place)
         parts = _fitting(functools.partial(self._typed, name, rest, place, depth) for name in names)
         return parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
 
@@ -98,16 +88,16 @@ class _Writer:
         """Keywords that say all of a value; beside them nothing else may bind it."""
         given, here = rest[key], f"{place}/{key}".lstrip("/")
         is_constant = key in ("enum", "const")
-        _only(rest, frozenset({key, "type"} if is_constant else {key}), place)
+        only(rest, frozenset({key, "type"} if is_constant else {key}), place)
         if key == "$ref":
             return self._reference(given, place, within, depth)
         if is_constant:
             return self._constants(given if key == "enum" else [given], rest.get("type"), here)
         if not isinstance(given, list) or not given:
-            raise _wrong(here, "is not a list of schemas")
+            raise wrong(here, "is not a list of schemas")
         if key == "allOf" and len(given) > 1:
-            raise _wrong(place, "allOf of several schemas is not supported")
-        _check_choices(len(given), "schemas", here)
+            raise wrong(place, "allOf of several schemas is not supported")
+        check_choices(len(given), "schemas", here)
         parts = _fitting(
             functools.partial(self.value, one, f"{here}/{n}", within, depth + 1)
             for n, one in enumerate(given)
@@ -117,16 +107,16 @@ class _Writer:
     def _reference(self, given: object, place: str, within: frozenset[str], depth: int) -> str:
         """The rule of a schema that is defined elsewhere in the document."""
         if not isinstance(given, str) or not (given == "#" or given.startswith("#/")):
-            raise _wrong(place, f"$ref {json.dumps(given)} leads out of the schema")
+            raise wrong(place, f"$ref {json.dumps(given)} leads out of the schema")
         if given in within:
-            raise _wrong(place, f"$ref {given} leads back to itself without end")
+            raise wrong(place, f"$ref {given} leads back to itself without end")
         if given not in self.refs:
             name = self.refs[given] = f"ref-{len(self.refs)}"
             target = self.document
             steps = [step.replace("~1", "/").replace("~0", "~") for step in given.split("/")[1:]]
             for step in steps:
                 if not isinstance(target, Mapping) or step not in target:
-                    raise _wrong(place, f"$ref {given} leads nowhere")
+                    raise wrong(place, f"$ref {given} leads nowhere")
                 target = target[step]
             self.rules[name] = self.value(target, given[2:], within | {given}, depth + 1)
         return self.refs[given]
@@ -134,16 +124,16 @@ class _Writer:
     def _constants(self, values: object, types: object, place: str) -> str:
         """One of the values, written as JSON."""
         if not isinstance(values, list) or not values:
-            raise _wrong(place, "is not a list of values")
-        _check_choices(len(values), "values", place)
+            raise wrong(place, "is not a list of values")
+        check_choices(len(values), "values", place)
         names = types if isinstance(types, list) else [types]
-        kept = [one for one in values if types is None or any(_is_of(one, name) for name in names)]
+        kept = [one for one in values if types is None or any(is_of(one, name) for name in names)]
         if not kept:
-            raise _wrong(place, f"no value is of type {json.dumps(types)}")
+            raise wrong(place, f"no value is of type {json.dumps(types)}")
         try:
             texts = [literal(json.dumps(one, ensure_ascii=False)) for one in kept]
         except UnicodeEncodeError:
-            raise _wrong(place, "holds half of a surrogate pair") from None
+            raise wrong(place, "holds half of a surrogate pair") from None
         return f"({' | '.join(texts)})"
 
     def _typed(self, name: str, rest: Mapping[str, Any], place: str, depth: int) -> str:
@@ -152,21 +142,23 @@ class _Writer:
             case "object":
                 return self._object(rest, place, depth)
             case "array":
-                each = self.value(rest.get("items", True), _at(place, "items"), frozenset(), depth + 1)
-                items = repeated(self._rule(each), *_bounds(rest, "minItems", "maxItems", place), '"," ws')
+                each = self.value(rest.get("items", True), at(place, "items"), frozenset(), depth + 1)
+                items = repeated(self._rule(each), *bounds(rest, "minItems", "maxItems", place), '"," ws')
                 return f'"[" ws {items} "]"'
             case "string":
                 return (
-                    _string(rest, place) if self.sources is None else self._source_string(rest, self.sources)
+                    string_of(rest, place)
+                    if self.sources is None
+                    else self._source_string(rest, self.sources)
                 )
             case "integer":
-                low, high = _integer_range(rest, place)
+                low, high = integer_range(rest, place)
                 if self.sources is not None:
                     return self._rule(one_of(_between(self.sources.numbers_for(place), low, high)))
                 return self._rule(integers(low, high))
             case "number":
                 if rest.get("minimum", 0) != 0:
-                    raise _wrong(place, "minimum of a number other than 0 is not supported")
+                    raise wrong(place, "minimum of a number other than 0 is not supported")
                 if self.sources is not None:
                     found = self.sources.numbers_for(place)
                     is_positive = "minimum" in rest
@@ -190,18 +182,18 @@ class _Writer:
         """The declared properties in their order, or any names where none are declared."""
         properties, required = rest.get("properties", {}), rest.get("required", [])
         if not isinstance(properties, Mapping):
-            raise _wrong(_at(place, "properties"), "is not an object")
+            raise wrong(at(place, "properties"), "is not an object")
         if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-            raise _wrong(_at(place, "required"), "is not a list of names")
+            raise wrong(at(place, "required"), "is not a list of names")
         more = rest.get("additionalProperties", True)
         if more is False and set(required) - set(properties):
-            raise _wrong(_at(place, "required"), "names what additionalProperties forbids")
+            raise wrong(at(place, "required"), "names what additionalProperties forbids")
         members = {**properties, **{name: more for name in required if name not in properties}}
-        _check_choices(len(members), "properties", place)
+        check_choices(len(members), "properties", place)
         if not members:
             if more is False:
                 return '"{" ws "}"'
-            each = self.value(more, _at(place, "additionalProperties"), frozenset(), depth + 1)
+            each = self.value(more, at(place, "additionalProperties"), frozenset(), depth + 1)
             member = self._rule(f'string ws ":" ws {each} ws')
             return f'"{{" ws {repeated(member, 0, None, separator=chr(34) + "," + chr(34) + " ws")} "}}"'
         return f'"{{" ws {self._members(list(members.items()), set(required), place, depth)} "}}"'
@@ -215,7 +207,7 @@ class _Writer:
         first = following = '""'
         for name, schema in reversed(members):
             try:
-                written = self.value(schema, _at(place, f"properties/{name}"), frozenset(), depth + 1)
+                written = self.value(schema, at(place, f"properties/{name}"), frozenset(), depth + 1)
             except NothingFits:
                 if name in required:
                     raise
@@ -223,7 +215,7 @@ class _Writer:
             try:
                 key = literal(json.dumps(name, ensure_ascii=False))
             except UnicodeEncodeError:
-                raise _wrong(place, "a property's name holds half of a surrogate pair") from None
+                raise wrong(place, "a property's name holds half of a surrogate pair") from None
             pair = self._rule(f'{key} ws ":" ws {written} ws')
             skipped = ("", "") if name in required else (f" | {first}", f" | {following}")
             first, following = (
@@ -254,88 +246,3 @@ def _between(numbers: Sequence[str], low: int | None, high: int | None) -> list[
     """The whole numbers within bounds."""
     whole = [number for number in numbers if number.lstrip("-").isdecimal()]
     return [n for n in whole if (low is None or int(n) >= low) and (high is None or int(n) <= high)]
-
-
-def _at(place: str, step: str) -> str:
-    return f"{place}/{step}".lstrip("/")
-
-
-def _wrong(place: str, what: str) -> UsageError:
-    return UsageError(f"schema at {place or 'its top'}: {what}", HINT)
-
-
-def _check_choices(n: int, what: str, place: str) -> None:
-    if n > MAX_CHOICES:
-        raise _wrong(place, f"{n:,} {what} are more than the {MAX_CHOICES:,} that one place may have")
-
-
-def _only(rest: Mapping[str, Any], known: frozenset[str], place: str) -> None:
-    """Refuse the first keyword that is not among `known`."""
-    for key in rest:
-        if key not in known:
-            raise _wrong(place, f"{json.dumps(key)} is not supported here")
-
-
-def _binds(schema: Mapping[str, Any], key: str) -> bool:
-    """Whether an annotation is one of those that are fulfilled: a known format of a string."""
-    kind = schema.get("type", "string")
-    is_text = kind == "string" or (isinstance(kind, list) and "string" in kind)
-    return key == "format" and schema["format"] in FORMATS and is_text and not {"enum", "const"} & set(schema)
-
-
-def _string(rest: Mapping[str, Any], place: str) -> str:
-    """Text of a known format, or of a length."""
-    if "format" in rest:
-        if KEYWORDS["string"] & set(rest):
-            raise _wrong(place, "format beside a length is not supported")
-        return f"{rest['format']}-string"
-    low, high = _bounds(rest, "minLength", "maxLength", place)
-    return "string" if (low, high) == (0, None) else rf'"\"" {repeated("char", low, high)} "\""'
-
-
-def _implied(rest: Mapping[str, Any], place: str) -> list[str]:
-    """Without a type, that of the keywords: what a schema says of strings only leaves numbers free."""
-    for name, known in KEYWORDS.items():
-        if known and known & set(rest):
-            return [name]
-    if "format" in rest:
-        return ["string"]
-    _only(rest, frozenset(), place)
-    return list(KEYWORDS)
-
-
-def _is_of(value: object, name: object) -> bool:
-    """Whether a JSON value is of a schema's type."""
-    if isinstance(value, bool) or value is None:
-        return name == ("null" if value is None else "boolean")
-    if isinstance(value, (int, float)):
-        return name == "number" or (name == "integer" and float(value).is_integer())
-    kinds: dict[object, type] = {"string": str, "array": list, "object": dict}
-    return name in kinds and isinstance(value, kinds[name])
-
-
-def _bounds(rest: Mapping[str, Any], least: str, most: str, place: str) -> tuple[int, int | None]:
-    """How many there may be."""
-    low, high = rest.get(least, 0), rest.get(most)
-    for key, number in ((least, low), (most, high)):
-        if number is None and key == most:
-            continue
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_REPEATS:
-            raise _wrong(place, f"{key} is not a whole number up to {MAX_REPEATS}")
-    if high is not None and high < low:
-        raise _wrong(place, f"{least} is above {most}")
-    return low, high
-
-
-def _integer_range(rest: Mapping[str, Any], place: str) -> tuple[int | None, int | None]:
-    """The least and the largest integer; None: without a bound."""
-    for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
-        number = rest.get(key, 0)
-        if isinstance(number, bool) or not isinstance(number, int) or abs(number) >= 10**15:
-            raise _wrong(place, f"{key} is not a whole number of up to 15 digits")
-    lows = [rest[key] + extra for key, extra in (("minimum", 0), ("exclusiveMinimum", 1)) if key in rest]
-    highs = [rest[key] - less for key, less in (("maximum", 0), ("exclusiveMaximum", 1)) if key in rest]
-    low, high = max(lows, default=None), min(highs, default=None)
-    if low is not None and high is not None and low > high:
-        raise _wrong(place, "no integer lies between its bounds")
-    return low, high

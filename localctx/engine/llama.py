@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from localctx.engine.chat import Chat
 from localctx.engine.copying import CopySpeed, copy_speed
+from localctx.engine.cxx_runtime import share_cxx_runtime
 from localctx.engine.devices import Device, build_facts, devices, load_backends, usable_gpus
 from localctx.engine.gguf import GGUFHeader, chat_template, missing_template
 from localctx.engine.gguf import open_model as open_header
@@ -47,9 +48,10 @@ from localctx.values import Message, ModelInfo, Prompt
 
 # libgomp reads this when it is loaded, which the next import does.
 os.environ.setdefault("GOMP_SPINCOUNT", str(spin_count(os.getloadavg()[0], os.cpu_count() or 1)))
+share_cxx_runtime()
 
-import llama_cpp
-import llama_cpp.llama_cpp as lib
+import llama_cpp  # noqa: E402  # what is to be shared with it is loaded before
+import llama_cpp.llama_cpp as lib  # noqa: E402  # as above
 
 __all__ = ["LlamaModel", "build_info", "device_copy_speed", "find_devices", "library", "open_model"]
 
@@ -152,6 +154,10 @@ class LlamaModel:
         """Token ids of content: no control token, whatever the text says."""
         self._check_open()
         return self._content(text, first)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """What content tokens stand for, without a character at the end that is not whole."""
+        return b"".join(map(self.vocab.piece, tokens)).decode("utf-8", "ignore")
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """The chat template rendered round the messages, content kept apart from scaffold."""

@@ -25,6 +25,7 @@ from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.new_context import ContextSizes, ModelHandle, freed_on_error, new_context, rope_in_force
 from localctx.engine.schedule import Scheduler, Slice
 from localctx.engine.thinking import ThinkingSplitter, ThinkingTags
+from localctx.engine.thread_choice import ThreadChoice
 from localctx.errors import ModelError, UsageError
 from localctx.values import Progress
 
@@ -76,7 +77,9 @@ class LlamaContext(BatchContext):
             self.rope = rope_in_force(lib, model, sizes.n_reach, log.text)
             self.log = log.text
             self.cells = CellStates(lib, handle, model.buffers)
-            self.decoder = LlamaDecoder(lib, handle, model.vocab, stop, model.n_batch)
+            self.decoder = LlamaDecoder(
+                lib, handle, model.vocab, stop, model.n_batch, ThreadChoice.of(model.options)
+            )
             super().__init__(
                 self.decoder,
                 Scheduler(min(sizes.n_ctx, self.n_ctx_effective), sizes.n_seq, reuse=model.can_reuse),
@@ -296,4 +299,5 @@ class LlamaContext(BatchContext):
         wanted = np.array(tokens, np.int32)
         with self._emptied():
             yield wanted
+            self.decoder.wait()
             self._scheduler.adopt(wanted)

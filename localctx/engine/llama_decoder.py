@@ -18,6 +18,7 @@ from localctx._native import AbortFlag
 from localctx.engine.grammar_sampler import GrammarSampler
 from localctx.engine.llama_vocab import LlamaVocab
 from localctx.engine.schedule import Slice
+from localctx.engine.thread_choice import ThreadChoice
 from localctx.errors import ModelError
 from localctx.values import Sampling
 
@@ -31,8 +32,18 @@ _ABORTED = 2
 class LlamaDecoder:
     """The cache, its batch arrays and one sampler chain per running sequence."""
 
-    def __init__(self, lib: Any, handle: int, vocab: LlamaVocab, stop: AbortFlag, n_batch: int) -> None:
-        """Owns the context `handle`; `stop` is the flag whose address it was given."""
+    def __init__(
+        self,
+        lib: Any,
+        handle: int,
+        vocab: LlamaVocab,
+        stop: AbortFlag,
+        n_batch: int,
+        threads: ThreadChoice | None = None,
+    ) -> None:
+        """Owns the context `handle`; `stop` is the flag whose address it was given; `threads`: how many a
+        step takes, None as many as it was made with.
+        """
         self._lib = lib
         self._handle = handle
         self._memory = self._lib.llama_get_memory(handle)
@@ -40,6 +51,8 @@ class LlamaDecoder:
         self._stop = stop  # llama.cpp holds its address
         self._samplers: dict[int, int] = {}
         self._grammars: dict[int, GrammarSampler] = {}
+        self._threads, self._n_threads = threads, 0
+        self._greedy: set[int] = set()  # the likeliest token needs no chain, which sorts out the vocabulary
         self._pace = _Pace(n_batch, adapts=bool(self._lib.llama_supports_gpu_offload()))
         self._tokens = np.zeros(n_batch, np.int32)
         self._positions = np.zeros(n_batch, np.int32)
@@ -69,7 +82,10 @@ class LlamaDecoder:
         return self._pace.n_batch
 
     def evaluate(self, batch: Sequence[Slice], *, every_row: bool = False) -> bool:
-        """See generation.Decoder; `every_row` asks for the logits of all tokens (all_logits())."""
+        """See generation.Decoder; `every_row` asks for the logits of all tokens (all_logits()).
+
+        Where no logits are asked for, a GPU may still be at work: the next step's masks are made meanwhile.
+        """
         n = 0
         for part in batch:
             end = n + len(part.tokens)
@@ -80,9 +96,10 @@ class LlamaDecoder:
             self._wanted[end - 1] = part.sample or every_row
             n = end
         self._batch.n_tokens = n
-        with self._pace.step(n):
+        with self._pace.step(n), self._threads_of(n):
             status = self._lib.llama_decode(self._handle, self._batch)
-            self._lib.llama_synchronize(self._handle)
+            if self._pace.is_changing or self._wanted[:n].any():
+                self.wait()
         if status == 0:
             return True
         for part in batch:  # what was processed before the stop stays in the cache otherwise
@@ -91,6 +108,24 @@ class LlamaDecoder:
             return False
         reason = "no room in the KV cache" if status == 1 else f"llama_decode gave {status}"
         raise ModelError(f"evaluating {n} tokens failed: {reason}", "localctx doctor tries the model alone")
+
+    def wait(self) -> None:
+        """Until all that was evaluated is done."""
+        self._lib.llama_synchronize(self._handle)
+
+    @contextmanager
+    def _threads_of(self, n_tokens: int) -> Iterator[None]:
+        """A step of n_tokens takes as many threads as are chosen for it."""
+        if self._threads is None:
+            yield
+            return
+        n_threads = self._threads.n_threads(n_tokens)
+        if n_threads != self._n_threads:
+            self._lib.llama_set_n_threads(self._handle, n_threads, n_threads)
+            self._n_threads = n_threads
+        started = time.monotonic()
+        yield
+        self._threads.took(n_tokens, time.monotonic() - started)
 
     def copy(self, source: int, sequence: int, n_tokens: int) -> None:
         self._lib.llama_memory_seq_cp(self._memory, source, sequence, 0, n_tokens)
@@ -101,6 +136,9 @@ class LlamaDecoder:
 
     def begin(self, sequence: int, sampling: Sampling) -> None:
         self.end(sequence)
+        if sampling.temperature <= 0 and not sampling.grammar:
+            self._greedy.add(sequence)
+            return
         if sampling.grammar:
             self._grammars[sequence] = self._vocab.grammar_sampler(sampling.grammar)
         chain = self._lib.llama_sampler_chain_init(self._lib.llama_sampler_chain_default_params())
@@ -109,6 +147,7 @@ class LlamaDecoder:
         self._samplers[sequence] = chain
 
     def end(self, sequence: int) -> None:
+        self._greedy.discard(sequence)
         chain = self._samplers.pop(sequence, None)
         if chain is not None:
             self._lib.llama_sampler_free(chain)
@@ -117,6 +156,9 @@ class LlamaDecoder:
             grammar.close()
 
     def sample(self, sequence: int, row: int) -> int | None:
+        if sequence in self._greedy:
+            token = int(self._row(row).argmax())
+            return None if self._vocab.is_end(token) else token
         chain = self._samplers[sequence]
         token = int(self._lib.llama_sampler_sample(chain, self._handle, row))
         if sequence in self._grammars:
@@ -125,8 +167,12 @@ class LlamaDecoder:
 
     def logits(self, row: int) -> NDArray[np.float32]:
         """A copy of the logits at a row that asked for them, float32 [n_vocab]."""
+        return self._row(row).copy()
+
+    def _row(self, row: int) -> NDArray[np.float32]:
+        """The logits at a row as llama.cpp holds them, until the next batch."""
         values = self._lib.llama_get_logits_ith(self._handle, row)
-        return np.ctypeslib.as_array(values, (self._vocab.n_tokens,)).copy()
+        return np.ctypeslib.as_array(values, (self._vocab.n_tokens,))
 
     def all_logits(self, n_rows: int) -> NDArray[np.float32]:
         """A copy of the logits of the last batch, all of whose n_rows tokens asked for them."""
@@ -142,6 +188,7 @@ class LlamaDecoder:
     def close(self) -> None:
         for sequence in list(self._samplers):
             self.end(sequence)
+        self.wait()
         self._lib.llama_free(self._handle)
 
 
@@ -168,9 +215,14 @@ class _Pace:
         self._adapts = adapts
         self.n_batch = min(n_batch, _N_FIRST_GPU_STEP) if adapts else n_batch
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether steps are to be waited for, one by one, so that their time is known."""
+        return self.n_batch < self._limit
+
     @contextmanager
     def step(self, n_tokens: int) -> Iterator[None]:
-        """Times one step of n_tokens."""
+        """Times one step of n_tokens; one that is not waited for has the time of the one before it."""
         started = time.monotonic()
         yield
         if self._adapts and n_tokens >= self.n_batch:

@@ -6,13 +6,16 @@ import ctypes
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from localctx.engine.gguf import GGUFHeader
 from localctx.engine.grammar_sampler import GrammarSampler
 
 __all__ = ["LlamaVocab", "adds_space", "bounded_pieces"]
 
+_INTEGERS = ctypes.POINTER(ctypes.c_int32)
 _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)|(?<=\n)(?=\S)")
 _CUT_AFTER, _CUT_BEFORE = 1 << 16, 1 << 24  # characters
 
@@ -43,6 +46,7 @@ class LlamaVocab:
         self._lib = lib
         self._handle = handle
         self._pieces: dict[int, bytes] = {}
+        self._ends: dict[int, bool] = {}
         self.adds_space = adds_space
         self.n_tokens = int(lib.llama_vocab_n_tokens(handle))
         bos = int(lib.llama_vocab_bos(handle))
@@ -96,10 +100,11 @@ class LlamaVocab:
         data = text.encode("utf-8", "replace")
         n_room = len(data) + 16
         while True:
-            buffer = (ctypes.c_int32 * n_room)()
-            n = self._lib.llama_tokenize(self._handle, data, len(data), buffer, n_room, False, special)
+            buffer = np.empty(n_room, np.int32)
+            first = buffer.ctypes.data_as(_INTEGERS)
+            n = self._lib.llama_tokenize(self._handle, data, len(data), first, n_room, False, special)
             if n >= 0:
-                return buffer[:n]
+                return cast(list[int], buffer[:n].tolist())
             n_room = -n
 
     def has_token(self, text: str) -> bool:
@@ -124,7 +129,7 @@ class LlamaVocab:
 
     def is_control(self, token: int) -> bool:
         """Whether the id stands for no text."""
-        return bool(self._lib.llama_vocab_is_control(self._handle, token))
+        return token in self.control_ids
 
     def grammar_sampler(self, grammar: str) -> GrammarSampler:
         """A sampler that keeps to the grammar, in visible text. Raises ModelError."""
@@ -139,7 +144,9 @@ class LlamaVocab:
 
     def is_end(self, token: int) -> bool:
         """Whether the id ends an answer."""
-        return bool(self._lib.llama_vocab_is_eog(self._handle, token))
+        if token not in self._ends:
+            self._ends[token] = bool(self._lib.llama_vocab_is_eog(self._handle, token))
+        return self._ends[token]
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:

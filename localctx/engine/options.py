@@ -62,6 +62,8 @@ class EngineOptions:
     """Settings of one model and its contexts.
 
     name: what the model is called in answers and errors, else the file's own name ·
+    shares_cpus: this process has other work for the same CPUs; steps take fewer threads than n_threads where
+    that is no slower ·
     gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step, of which
     a device computes n_ubatch at once (default: all) ·
     type_k, type_v: KV cache types by ggml's names · flash_attn: whether attention is computed in one kernel,
@@ -76,6 +78,7 @@ class EngineOptions:
     name: str | None = None
     gpu_layers: str = "auto"
     n_threads: int | None = None
+    shares_cpus: bool = False
     n_batch: int | None = None
     n_ubatch: int | None = None
     devices: DeviceOptions = field(default_factory=DeviceOptions)

@@ -7,6 +7,7 @@ when a context is made, and slows it down). Is handed llama_cpp and ggml; knows 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -40,10 +41,17 @@ class Queries(Protocol):
     def known_heads(self) -> tuple[tuple[int, int], ...]:
         """(layer, query head) of the model's retrieval heads, where they came with it."""
 
-    def capture(self, tokens: Sequence[int], heads: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
-        """The un-rotated queries of `tokens`, evaluated from position 0 on, of (layer, query head) pairs:
-        [n_tokens, n_heads, head_dim]. Their products with un-rotated keys are what attention sees when both
-        stand at one position, but for a factor. Raises NotComposable, OutOfMemory, ModelError.
+    @property
+    def scale(self) -> float:
+        """What products of queries and keys are multiplied by before the softmax. Raises NotComposable."""
+
+    def capture(
+        self, tokens: Sequence[int], heads: Sequence[tuple[int, int]], first: int = 0
+    ) -> NDArray[np.float32]:
+        """The un-rotated queries of tokens[first:], all tokens evaluated from position 0 on, of (layer, query
+        head) pairs: [n_tokens - first, n_heads, head_dim]. Their products with un-rotated keys are what
+        attention sees when both stand at one position, but for a factor. Raises NotComposable, OutOfMemory,
+        ModelError.
         """
 
 
@@ -89,7 +97,15 @@ class QueryReader:
         pairs = (head.partition(".") for head in self._model.options.retrieval_heads)
         return tuple((int(layer), int(head)) for layer, _, head in pairs)
 
-    def capture(self, tokens: Sequence[int], heads: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
+    @property
+    def scale(self) -> float:
+        """See Queries."""
+        of_file = self._header.number(self._header.arch_key("attention.scale"))
+        return of_file or 1.0 / math.sqrt(self._kv.table(self._model.info.name).head_dim)
+
+    def capture(
+        self, tokens: Sequence[int], heads: Sequence[tuple[int, int]], first: int = 0
+    ) -> NDArray[np.float32]:
         """See Queries."""
         model = self._model
         table = self._kv.table(model.info.name)
@@ -103,7 +119,7 @@ class QueryReader:
         with freed_on_error(self._lib.llama_free, handle):
             decoder = LlamaDecoder(self._lib, handle, model.vocab, stop, model.n_batch)
         try:
-            return _captured(decoder, capture, rope, tokens, heads)
+            return _captured(decoder, capture, rope, tokens, heads, first)
         except (RuntimeError, IndexError) as error:
             raise NotComposable(f"{model.info.name}: its queries cannot be read ({error})", _HINT) from error
         finally:
@@ -116,20 +132,24 @@ def _captured(
     rope: Rope,
     tokens: Sequence[int],
     heads: Sequence[tuple[int, int]],
+    first: int,
 ) -> NDArray[np.float32]:
     """The heads' queries, a batch at a time. Raises RuntimeError, IndexError for what is not there."""
     wanted = np.array(tokens, np.int32)
-    out = np.empty((len(wanted), len(heads), rope.head_dim), np.float32)
-    first = 0
-    while first < len(wanted):
-        end = min(first + decoder.n_batch, len(wanted))
+    out = np.empty((len(wanted) - first, len(heads), rope.head_dim), np.float32)
+    layers = {layer for layer, _ in heads}
+    start = 0
+    while start < len(wanted):
+        end = min(start + decoder.n_batch, len(wanted))
         capture.clear()
-        decoder.evaluate([Slice(0, first, wanted[first:end], sample=False)])
-        positions = np.arange(first, end, dtype=np.int32)
-        rows = {layer: capture.unrotated(layer, rope, positions) for layer in {layer for layer, _ in heads}}
-        for place, (layer, head) in enumerate(heads):
-            out[first:end, place] = rows[layer][:, head]
-        first = end
+        decoder.evaluate([Slice(0, start, wanted[start:end], sample=False)])
+        if end > first:
+            positions = np.arange(start, end, dtype=np.int32)
+            skipped = max(0, first - start)
+            rows = {layer: capture.unrotated(layer, rope, positions)[skipped:] for layer in layers}
+            for place, (layer, head) in enumerate(heads):
+                out[start + skipped - first : end - first, place] = rows[layer][:, head]
+        start = end
     return out
 
 

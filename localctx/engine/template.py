@@ -23,6 +23,8 @@ __all__ = ["FALLBACK_MARKERS", "FOLDED", "Part", "Rendered", "TemplateError", "r
 FALLBACK_MARKERS = ("<|im_start|>", "<|im_end|>")
 """Tokens that a vocabulary must have for the ChatML fallback."""
 _BETWEEN_TURNS = "\n\n"
+_NAME = re.compile(r"(z[0-9a-f]{24})n([0-9]+)e")
+"""What stands for a content fragment: the nonce, and its number."""
 FOLDED = "the chat template has no system role: the instructions stand at the start of the first user turn"
 
 
@@ -208,8 +210,10 @@ def _split(output: str, nonce: str, texts: Sequence[str]) -> tuple[Part, ...]:
     parts: list[Part] = []
     at = 0
     found: list[int] = []
-    for match in re.finditer(f"{nonce}n([0-9]+)e", output):
-        found.append(int(match[1]))
+    for match in _NAME.finditer(output):
+        if match[1] != nonce:
+            continue  # a template's own text
+        found.append(int(match[2]))
         parts.append(Part(output[at : match.start()], is_content=False))
         parts.append(Part(texts[found[-1]], is_content=True))
         at = match.end()

@@ -16,6 +16,7 @@ from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import Interrupted, NotComposable
 from localctx.eval.documents import GeneratedDocument, Question
+from localctx.eval.modes import BOUND, EXACT, ORACLE_STORED, RANKS, REFRESH, RETRIEVE, SELECT, STREAM
 from localctx.eval.scoring import Score, score
 from localctx.index import LexicalIndex
 from localctx.kv_values import SELECTORS
@@ -34,22 +35,19 @@ from localctx.session.run import Run, start
 from localctx.settings import Settings
 from localctx.values import Strategy
 
-__all__ = ["DEFAULT_MODES", "MODES", "RANKS", "Answered", "Asked", "Examined", "Examiner", "block_of"]
+__all__ = [
+    "Answered",
+    "Asked",
+    "Examined",
+    "Examiner",
+    "block_of",
+    "missing_selectors",
+    "oracle_blocks",
+    "why_not_exact",
+]
 
-RANKS = ("lexical", "dense", "landmarks", "lexical+dense", "lexical+landmarks", "fused")
-EXACT, BOUND, ORACLE_STORED, RETRIEVE = "exact", "oracle-text", "oracle-stored", "retrieve"
-SELECT = "select"
-STREAM = "stream-"
-MODES = (EXACT, BOUND, ORACLE_STORED, *(f"{STREAM}{rank}" for rank in RANKS), RETRIEVE, SELECT)
-"""oracle-text: the right blocks and as many others, all evaluated again · oracle-stored: the same from the
-store · stream-R: blocks chosen by `--kv rank=R` · retrieve: blocks chosen as `ask` chooses, read as text ·
-select: nothing is asked, selectors are ranked alone.
-"""
-DEFAULT_MODES = MODES[:-2]
 LEAST_ORACLE_BLOCKS = 2
 QUESTIONS_PER_REPORT = 8
-REFRESH = "33%"
-"""Of what is restored: `auto` would follow the machine's speed, and scores would too."""
 
 Returned = TypeVar("Returned")
 Ranks: TypeAlias = Mapping[str, tuple[int | None, ...]]
@@ -112,15 +110,15 @@ class Examiner:
         stored = None
         if self._needs_kv:
             self.say(f"{name}: prefilling about {generated.n_tokens:,} tokens")
-            stored = self._indexed(document, "stream")
+            stored = self.indexed(document, "stream")
         run = start([document], self.model, self._with_rank(RANKS[0]), ignore_progress)
         run.embedder = self.embedder
         skipped: dict[str, str] = {}
         with index_all(run) as index:
-            if EXACT in self.modes and (reason := _why_not_exact(run)):
+            if EXACT in self.modes and (reason := why_not_exact(run)):
                 skipped[EXACT] = reason
             elif EXACT in self.modes:
-                self._indexed(document, "exact")
+                self.indexed(document, "exact")
             asked = []
             for number, question in enumerate(generated.questions, 1):
                 asked.append(self._ask(run, index, document, question, skipped))
@@ -149,7 +147,7 @@ class Examiner:
             for name, order in rankings.items()
             if gold
         }
-        oracle = _oracle(run, gold, [number for number, _ in index.search(question.text).ranking])
+        oracle = oracle_blocks(run, gold, [number for number, _ in index.search(question.text).ranking])
         answers = {}
         for mode in self.modes:
             rank = mode.removeprefix(STREAM)
@@ -171,7 +169,7 @@ class Examiner:
                 run.settings = self._with_rank(rank)
                 landmarks = partial(landmarks_of, cache, streams, question)
                 hits, notices = _result(ranked_blocks(run, index, question, landmarks))
-                if missing := _missing(run):
+                if missing := missing_selectors(run):
                     reason = notices[0] if notices else vectors_of(run, question)
                     self._no_selector.setdefault(rank, f"{missing}: {reason}")
                 else:
@@ -179,7 +177,7 @@ class Examiner:
         return rankings
 
     def _answer(self, document: Document, question: Question, mode: str, oracle: Sequence[int]) -> Answered:
-        settings, blocks = self._settings_of(mode), oracle if mode in (BOUND, ORACLE_STORED) else None
+        settings, blocks = self.settings_of(mode), oracle if mode in (BOUND, ORACLE_STORED) else None
         events = ask(
             [document],
             self.model,
@@ -202,7 +200,8 @@ class Examiner:
             n_attended=answer.coverage.tokens_attended,
         )
 
-    def _settings_of(self, mode: str) -> Settings:
+    def settings_of(self, mode: str) -> Settings:
+        """The settings that a mode answers under."""
         if mode in (EXACT, RETRIEVE):
             return replace(self.settings, strategy=mode)
         if mode == BOUND:
@@ -216,7 +215,7 @@ class Examiner:
         kv = ",".join(filter(None, [self.settings.kv, f"rank={rank}", f"refresh={share}"]))
         return replace(self.settings, strategy="stream", kv=kv)
 
-    def _indexed(self, document: Document, strategy: Strategy) -> IndexedDocument:
+    def indexed(self, document: Document, strategy: Strategy) -> IndexedDocument:
         """Prefill for a strategy, so that no question has to."""
         settings = replace(self._with_rank("lexical"), strategy=strategy)
         self.held.context.close()  # its memory is for the prefill
@@ -229,7 +228,7 @@ class Examiner:
         return done[0].documents[0]
 
 
-def _why_not_exact(run: Run) -> str | None:
+def why_not_exact(run: Run) -> str | None:
     """Why the document is not attended whole; None when it fits with a question and an answer."""
     scaffold = len(run.model.prompt(document_messages([], question_task(""))).tokens)
     n_needed = scaffold + run.n_tokens + run.settings.max_tokens
@@ -253,7 +252,7 @@ def block_of(run: Run, span: tuple[int, int]) -> int:
     return max(range(last_from(span[0]), last_from(span[1] - 1) + 1), key=n_shared)
 
 
-def _missing(run: Run) -> str:
+def missing_selectors(run: Run) -> str:
     """The selectors that the settings name and the last ranking was made without."""
     named = (run.selection or {}).get("selectors")
     used = set(named) if isinstance(named, list) else set()
@@ -261,7 +260,7 @@ def _missing(run: Run) -> str:
     return ", ".join(name for name in wanted if name not in used)
 
 
-def _oracle(run: Run, gold: Sequence[int], ranking: Sequence[int]) -> list[int]:
+def oracle_blocks(run: Run, gold: Sequence[int], ranking: Sequence[int]) -> list[int]:
     """The right blocks, and as many others, those that share most with the question: two in all at least."""
     right = list(dict.fromkeys(gold))
     n_wanted = max(LEAST_ORACLE_BLOCKS, 2 * len(right))

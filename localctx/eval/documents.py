@@ -16,11 +16,20 @@ from typing import Any, TextIO, TypeAlias
 
 from localctx.errors import UsageError
 from localctx.eval.language import Language
-from localctx.eval.plans import ANSWERABLE_OF, Plan
+from localctx.eval.planting import ANSWERABLE_OF, Plan
 from localctx.eval.prose import without
 from localctx.values import Tokenizer
 
-__all__ = ["LIST_TASKS", "GeneratedDocument", "Question", "Sizes", "write_list", "write_prose"]
+__all__ = [
+    "LIST_TASKS",
+    "GeneratedDocument",
+    "Question",
+    "Sizes",
+    "Writer",
+    "other_values",
+    "write_list",
+    "write_prose",
+]
 
 PARAGRAPH_SENTENCES = 7
 LINE_WORDS = 12
@@ -76,7 +85,7 @@ class GeneratedDocument:
         return {**asdict(self), "path": self.path.name}
 
 
-class _Writer:
+class Writer:
     """Counts code points and tokens of what it writes, in paragraphs."""
 
     def __init__(self, file: TextIO, tokenize: Tokenizer, space: str) -> None:
@@ -122,7 +131,7 @@ def write_prose(
     Raises UsageError where more than half of it would be planted, or the prose ends too early.
     """
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        writer = _Writer(file, tokenize, language.space)
+        writer = Writer(file, tokenize, language.space)
         spans = _write_planted(writer, plan, without(plan.values, prose), sizes.n_tokens)
     questions = tuple(
         Question(
@@ -131,7 +140,7 @@ def write_prose(
             text=one.text,
             gold=one.gold,
             spans=tuple(spans[number] for number in one.sentences),
-            wrong=_others(plan.values, one.gold, one.text),
+            wrong=other_values(plan.values, one.gold, one.text),
         )
         for one in plan.questions
     )
@@ -140,7 +149,7 @@ def write_prose(
 
 
 def _write_planted(
-    writer: _Writer, plan: Plan, prose: Iterable[str], n_tokens: int
+    writer: Writer, plan: Plan, prose: Iterable[str], n_tokens: int
 ) -> dict[int, tuple[int, int]]:
     """The spans of the planted sentences, each group written when the text has reached its depth."""
     costs = [writer.sentence(text)[1] + BREAK_TOKENS for text in plan.sentences]
@@ -170,7 +179,7 @@ def _write_planted(
     raise UsageError(f"the haystack ends after {writer.n_tokens:,} of {n_tokens:,} tokens", "a longer text")
 
 
-def _others(values: Iterable[str], gold: Sequence[str], question: str) -> tuple[str, ...]:
+def other_values(values: Iterable[str], gold: Sequence[str], question: str) -> tuple[str, ...]:
     """What a right answer does not hold; what the question itself holds may be repeated."""
     return tuple(sorted(value for value in values if value not in gold and value not in question))
 
@@ -189,7 +198,7 @@ def write_list(
     order = array("H", (number for number, n in enumerate(counts) for _ in range(n)))
     source.shuffle(order)
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        writer = _Writer(file, tokenize, language.space)
+        writer = Writer(file, tokenize, language.space)
         costs = [_costs(word, tokenize) for word in words]
         for place, number in enumerate(order):
             is_first = place % LINE_WORDS == 0

@@ -13,12 +13,13 @@ from localctx.eval.documents import LIST_TASKS, GeneratedDocument, Sizes, write_
 from localctx.eval.english import ENGLISH
 from localctx.eval.german import GERMAN
 from localctx.eval.language import Language
-from localctx.eval.plans import ANSWERABLE_OF, PROSE_TASKS, make_plan, source_of
+from localctx.eval.plans import PROSE_TASKS, make_plan
+from localctx.eval.planting import ANSWERABLE_OF, source_of
 from localctx.eval.prose import made_sentences
 from localctx.settings import nearest
 from localctx.values import Tokenizer
 
-__all__ = ["LANGUAGES", "N_ANSWER", "TASKS", "TRANSLATED", "Wanted", "generate"]
+__all__ = ["LANGUAGES", "N_ANSWER", "TASKS", "TRANSLATED", "Wanted", "check_known", "generate"]
 
 LANGUAGES: dict[str, Language] = {one.code: one for one in (ENGLISH, CHINESE, GERMAN)}
 TRANSLATED = {"en": "zh", "zh": "en", "de": "zh"}
@@ -46,8 +47,8 @@ class Wanted:
 
     def check(self) -> None:
         """Raises UsageError for what is not known or makes no sense."""
-        _check_known("--languages", self.languages, LANGUAGES)
-        _check_known("--tasks", self.tasks, TASKS)
+        check_known("--languages", self.languages, LANGUAGES)
+        check_known("--tasks", self.tasks, (*PROSE_TASKS, *LIST_TASKS))
         if self.n_questions < ANSWERABLE_OF or self.n_questions % ANSWERABLE_OF:
             raise UsageError(
                 f"--questions {self.n_questions} is not a multiple of {ANSWERABLE_OF}",
@@ -61,7 +62,8 @@ class Wanted:
                 )
 
 
-def _check_known(option: str, names: Sequence[str], known: Iterable[str]) -> None:
+def check_known(option: str, names: Sequence[str], known: Iterable[str]) -> None:
+    """Raises UsageError for an option without names, or with one that is not known."""
     if not names:
         raise UsageError(f"{option} names nothing", f"some of {','.join(known)}")
     for name in names:

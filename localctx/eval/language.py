@@ -10,12 +10,14 @@ __all__ = ["Fact", "Language", "Names", "Prose", "Wording", "lines", "rows", "te
 @dataclass(frozen=True, slots=True)
 class Fact:
     """sentence: with {n} where a number goes · asked: a question in its words · paraphrased: the same
-    question without any of its content words.
+    question without any of its content words · reworded: the sentence without any of those of `asked`;
+    empty where there is none.
     """
 
     sentence: str
     asked: str
     paraphrased: str
+    reworded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,5 +99,5 @@ def terms(text: str) -> tuple[str, ...]:
 
 
 def rows(text: str) -> tuple[Fact, ...]:
-    """Facts of three lines each, with a blank line between them."""
+    """Facts of three lines each, or four, with a blank line between them."""
     return tuple(Fact(*lines(row)) for row in text.strip().split("\n\n"))

@@ -15,9 +15,10 @@ from localctx.bench.inputs import kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
-from localctx.eval.asking import DEFAULT_MODES, MODES, Asked, Examiner
+from localctx.eval.asking import Asked, Examiner
 from localctx.eval.documents import GeneratedDocument
 from localctx.eval.generate import Wanted, generate
+from localctx.eval.modes import DEFAULT_MODES, MODES
 from localctx.eval.prose import sentences_of
 from localctx.eval.report import Report, asked_json
 from localctx.from_settings import open_document_for
@@ -26,7 +27,7 @@ from localctx.session.one_context import Held
 from localctx.settings import Settings, nearest
 from localctx.values import Model
 
-__all__ = ["BUILT_IN", "Options", "measure", "parse_length"]
+__all__ = ["ANSWERS", "BUILT_IN", "Options", "folder_for", "haystack_of", "measure", "parse_length", "told"]
 
 BUILT_IN = "made prose"
 ANSWERS = "answers.jsonl"
@@ -86,7 +87,7 @@ def measure(
     facts, examined = machine(settings.threads), []
     with temporary_store(settings) as (own, temporary), ExitStack() as stack:
         held = stack.enter_context(closing(Held(Kept.of_settings(own, say))))
-        folder = _folder(options.data, temporary)
+        folder = folder_for(options.data, temporary)
         file = stack.enter_context((folder / ANSWERS).open("w", encoding="utf-8", newline="\n"))
 
         def keep(generated: GeneratedDocument, asked: Asked) -> None:
@@ -94,20 +95,20 @@ def measure(
             file.flush()
 
         examiner = Examiner(able, own, options.modes, held, say, keep, embedder)
-        with _haystack(options, own) as prose:
+        with haystack_of(options, own) as prose:
             for generated in generate(options.wanted, folder, model.tokenize, prose):
                 with open_document_for(str(generated.path), own) as document:
                     examined.append(examiner.examine(generated, document))
     return Report(
         model=model.info,
         machine=facts,
-        options=_told(options),
+        options=told(options),
         kv=settings.kv,
         examined=tuple(examined),
     )
 
 
-def _told(options: Options) -> dict[str, object]:
+def told(options: Options) -> dict[str, object]:
     """What was asked for, as JSON values."""
     wanted = options.wanted
     return {
@@ -122,8 +123,8 @@ def _told(options: Options) -> dict[str, object]:
     }
 
 
-def _folder(data: str | None, temporary: Path) -> Path:
-    """Where documents are written."""
+def folder_for(data: str | None, temporary: Path) -> Path:
+    """Where documents are written: `data`, or a folder in `temporary`. Raises UsageError."""
     if data is None:
         folder = temporary / "documents"
         folder.mkdir()
@@ -137,7 +138,7 @@ def _folder(data: str | None, temporary: Path) -> Path:
 
 
 @contextmanager
-def _haystack(options: Options, settings: Settings) -> Iterator[Callable[[], Iterable[str]] | None]:
+def haystack_of(options: Options, settings: Settings) -> Iterator[Callable[[], Iterable[str]] | None]:
     """The sentences of the user's text, from its beginning each time they are asked for."""
     if options.haystack is None:
         yield None

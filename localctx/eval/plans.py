@@ -1,24 +1,22 @@
-"""What is planted in a document and what is asked about it. Pure: a language and a seed in, values out.
+"""The task families: what each plants and asks. Pure: a language and a seed in, values out.
 
-Knows no tokenizer, no file and no model. The task families are those of RULER (arXiv 2404.06654), in wording
-and data of their own.
+Knows no tokenizer, no file and no model. The families are those of RULER (arXiv 2404.06654), in wording
+and data of their own; register_task() adds others.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import TypeAlias
 
 from localctx.errors import UsageError
 from localctx.eval.language import Language
+from localctx.eval.planting import Maker, Plan
 
-__all__ = ["ANSWERABLE_OF", "PROSE_TASKS", "Plan", "Planned", "make_plan", "source_of"]
+__all__ = ["PROSE_TASKS", "Task", "make_plan", "register_task"]
 
-ANSWERABLE_OF = 4
-"""One question in so many has no answer in the document."""
 N_TOGETHER = 4
 """Values of one key, and keys of one question."""
 N_HOPS = 3
@@ -28,103 +26,15 @@ NUMBERED = ("multikey", "multivalue", "multiquery", "vt")
 """Tasks with numbers of five digits, each with its own ones."""
 VARIABLE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A question. gold: the strings of a right answer, none where the document has no answer · sentences:
-    numbers of the planted sentences that hold it · language: of the question.
-    """
-
-    task: str
-    language: str
-    text: str
-    gold: tuple[str, ...] = ()
-    sentences: tuple[int, ...] = ()
+Task: TypeAlias = Callable[[Maker], None]
+"""Plants sentences and asks about them; maker.n questions, the last maker.n_absent of them without answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """groups: numbers of sentences that stand together, in the order of the document, each group with its
-    depth in [0, 1) · values: all strings that some question asks for.
-    """
-
-    sentences: tuple[str, ...]
-    groups: tuple[tuple[float, tuple[int, ...]], ...]
-    questions: tuple[Planned, ...]
-
-    @property
-    def values(self) -> frozenset[str]:
-        """Every gold string of the document."""
-        return frozenset(value for question in self.questions for value in question.gold)
-
-
-def source_of(seed: int, *purpose: object) -> random.Random:
-    """Random numbers that follow from the seed and what they are for alone."""
-    return random.Random("/".join(map(str, (seed, *purpose))))  # noqa: S311  # reproducible, not secret
-
-
-@dataclass(slots=True)
-class _Maker:
-    """The plan so far. Each task draws from a source of its own, so that it does not depend on the others."""
-
-    language: Language
-    other: Language
-    seed: int
-    length: int
-    n: int
-    sentences: list[str] = field(default_factory=list)
-    groups: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
-    questions: list[Planned] = field(default_factory=list)
-    _facts: list[tuple[int, str, int]] | None = None
-
-    @property
-    def n_absent(self) -> int:
-        return self.n // ANSWERABLE_OF
-
-    @property
-    def n_present(self) -> int:
-        return self.n - self.n_absent
-
-    def source(self, purpose: str) -> random.Random:
-        return source_of(self.seed, self.language.code, self.length, purpose)
-
-    def plant(self, order: float, *sentences: str) -> tuple[int, ...]:
-        """Add sentences that stand together; groups come in `order`."""
-        first = len(self.sentences)
-        self.sentences += sentences
-        numbers = tuple(range(first, len(self.sentences)))
-        self.groups.append((order, numbers))
-        return numbers
-
-    def ask(
-        self,
-        task: str,
-        text: str,
-        gold: Sequence[str] = (),
-        sentences: Sequence[int] = (),
-        language: Language | None = None,
-    ) -> None:
-        """Add a question."""
-        code = (language or self.language).code
-        self.questions.append(Planned(task, code, text, tuple(gold), tuple(sentences)))
-
-    def facts(self) -> list[tuple[int, str, int]]:
-        """(fact, its number, its sentence) of those that are planted, then those that are not, once only."""
-        if self._facts is None:
-            source = self.source("facts")
-            order = source.sample(range(len(self.language.facts)), self.n)
-            numbers = source.sample(range(1_000, 10_000), self.n)
-            self._facts = []
-            for place, (fact, number) in enumerate(zip(order, numbers, strict=True)):
-                sentence = -1
-                if place < self.n_present:
-                    text = self.language.facts[fact].sentence.format(n=number)
-                    (sentence,) = self.plant(source.random(), text)
-                self._facts.append((fact, str(number), sentence))
-        return self._facts
-
-
-Task: TypeAlias = Callable[[_Maker], None]
+def register_task(name: str, task: Task) -> None:
+    """Add a family, which `--tasks` then knows by its name. Raises UsageError for a name that is taken."""
+    if name in PROSE_TASKS or not name.isidentifier():
+        raise UsageError(f"a task cannot be called {name!r}", "a word that no other task has")
+    PROSE_TASKS[name] = task
 
 
 def make_plan(
@@ -135,7 +45,7 @@ def make_plan(
     `other` is the language of translated questions. Raises UsageError for more questions than there are
     different facts or names.
     """
-    maker = _Maker(language, other, seed, length, n_questions)
+    maker = Maker(language, other, seed, length, n_questions)
     most = len(language.facts)
     if n_questions > most and {"single", "paraphrased", "translated"} & set(tasks):
         raise UsageError(
@@ -148,7 +58,7 @@ def make_plan(
     spread = maker.source("depths")
     depths = [(place + spread.uniform(0.1, 0.9)) / len(ordered) for place in range(len(ordered))]
     groups = tuple((depth, numbers) for depth, (_, numbers) in zip(depths, ordered, strict=True))
-    return Plan(tuple(maker.sentences), groups, tuple(maker.questions))
+    return Plan(tuple(maker.sentences), groups, tuple(maker.questions), maker.reworded)
 
 
 def _take(source: random.Random, language: Language, parts: Sequence[Sequence[str]], n: int) -> Iterator[str]:
@@ -166,7 +76,7 @@ def _numbers(source: random.Random, task: str, n: int) -> list[int]:
     return source.sample(range(10_000 + NUMBERED.index(task), 100_000, len(NUMBERED)), n)
 
 
-def _ask_facts(maker: _Maker, task: str, question_of: Callable[[int], str], language: Language) -> None:
+def _ask_facts(maker: Maker, task: str, question_of: Callable[[int], str], language: Language) -> None:
     """A question about each fact, planted or not."""
     for fact, number, sentence in maker.facts():
         is_there = sentence >= 0
@@ -174,24 +84,24 @@ def _ask_facts(maker: _Maker, task: str, question_of: Callable[[int], str], lang
         maker.ask(task, question_of(fact), gold, sentences, language)
 
 
-def _single(maker: _Maker) -> None:
+def _single(maker: Maker) -> None:
     """One fact that nothing else is like, asked for in its words."""
     language = maker.language
     _ask_facts(maker, "single", lambda fact: language.facts[fact].asked, language)
 
 
-def _paraphrased(maker: _Maker) -> None:
+def _paraphrased(maker: Maker) -> None:
     """The same facts, asked for in words that they do not hold."""
     language = maker.language
     _ask_facts(maker, "paraphrased", lambda fact: language.facts[fact].paraphrased, language)
 
 
-def _translated(maker: _Maker) -> None:
+def _translated(maker: Maker) -> None:
     """The same facts, asked for in another language."""
     _ask_facts(maker, "translated", lambda fact: maker.other.facts[fact].asked, maker.other)
 
 
-def _multikey(maker: _Maker) -> None:
+def _multikey(maker: Maker) -> None:
     """One key among many of the same kind."""
     source, language, wording = maker.source("multikey"), maker.language, maker.language.wording
     n_keys = maker.n_present * (1 + KEYS_BESIDE)
@@ -206,7 +116,7 @@ def _multikey(maker: _Maker) -> None:
         maker.ask("multikey", wording.asks_number.format(thing=thing))
 
 
-def _multivalue(maker: _Maker) -> None:
+def _multivalue(maker: Maker) -> None:
     """Several values of one key, each in a place of its own."""
     source, language, wording = maker.source("multivalue"), maker.language, maker.language.wording
     things = list(_take(source, language, language.names.thing, maker.n))
@@ -221,7 +131,7 @@ def _multivalue(maker: _Maker) -> None:
         maker.ask("multivalue", wording.asks_seen.format(thing=thing), gold, planted)
 
 
-def _multiquery(maker: _Maker) -> None:
+def _multiquery(maker: Maker) -> None:
     """Several keys in one question."""
     source, language, wording = maker.source("multiquery"), maker.language, maker.language.wording
     people = list(_take(source, language, language.names.person, maker.n * N_TOGETHER))
@@ -237,7 +147,7 @@ def _multiquery(maker: _Maker) -> None:
         maker.ask("multiquery", wording.asks_holds.format(people=language.listed(asked)), gold, planted)
 
 
-def _variables(maker: _Maker) -> None:
+def _variables(maker: Maker) -> None:
     """A value that is handed on from variable to variable, in the order of the document."""
     source, wording = maker.source("vt"), maker.language.wording
     numbers = _numbers(source, "vt", maker.n)
@@ -263,7 +173,7 @@ def _variable_names(source: random.Random, n: int) -> list[str]:
     return list(names)
 
 
-def _qa(maker: _Maker) -> None:
+def _qa(maker: Maker) -> None:
     """Short biographies that are all alike; every second question goes by way of the town."""
     source, language, wording = maker.source("qa"), maker.language, maker.language.wording
     n_people = maker.n_present * (1 + KEYS_BESIDE)

@@ -6,12 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from localctx.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Plot", "check_plot_file"]
 
 _HINT = "pip install 'localctx[plot]'"
+MAX_TICKS = 8
+"""Places that are all named on the axis."""
 _ENDINGS = "a name in .png, .svg or .pdf"
 
 
@@ -60,23 +66,31 @@ class Plot:
             plotext.yscale("log")
         return str(plotext.uncolorize(plotext.build()))
 
-    def to_file(self, path: Path) -> None:
+    def draw(self, axes: Axes) -> None:
+        """Onto a part of a picture."""
+        for name, values in self.lines.items():
+            axes.plot(self.places, values, marker="o", label=name)
+        axes.set(title=self.title, xlabel=self.x_name, ylabel=self.y_name)
+        if len(self.places) <= MAX_TICKS:
+            axes.set_xticks(list(self.places))
+        if self.is_log:
+            axes.set_yscale("log")
+        axes.legend()
+
+    def to_file(self, path: Path, source: str = "") -> None:
         """As a picture; the name's ending says of what kind. Raises UsageError without matplotlib, or where
-        the file cannot be written.
+        the file cannot be written. source: what an SVG says that it was drawn from, in place of a date.
         """
         try:
+            from matplotlib import rc_context
             from matplotlib.figure import Figure
         except ImportError:
             raise UsageError("a plot in a file needs matplotlib", _HINT) from None
         figure = Figure(figsize=(7, 4.5), layout="constrained")
         axes = figure.add_subplot()
-        for name, values in self.lines.items():
-            axes.plot(self.places, values, marker="o", label=name)
-        axes.set(title=self.title, xlabel=self.x_name, ylabel=self.y_name, xticks=list(self.places))
-        if self.is_log:
-            axes.set_yscale("log")
-        axes.legend()
+        self.draw(axes)
         try:
-            figure.savefig(path, dpi=150)
+            with rc_context({"svg.hashsalt": source or None}):
+                figure.savefig(path, dpi=150, metadata={"Source": source, "Date": None} if source else None)
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot write the plot to {path}: {error}", _ENDINGS) from None

@@ -1,17 +1,23 @@
-"""Sentences to hide facts among: made from templates, or those of a text. Bounded memory; knows no facts."""
+"""Sentences to hide facts among: made from templates, or those of a text. Bounded memory; knows no facts.
+
+python -m localctx.eval.prose 19000000 > prose.txt     # as many characters, in paragraphs
+"""
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from localctx.eval.language import Language
 from localctx.selection import Sentence, sentences
 
-__all__ = ["made_sentences", "sentences_of", "without"]
+__all__ = ["made_sentences", "made_text", "sentences_of", "without"]
 
 WINDOW_CHARACTERS = 32_768
+PARAGRAPH_SENTENCES = 7
 MAX_WORDS = 80
 """Longer sentences are tables or lists more often than prose."""
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -33,6 +39,17 @@ def made_sentences(language: Language, source: random.Random) -> Iterator[str]:
 
         text = _SLOT.sub(filled, source.choice(prose.templates))
         yield _with_articles(text[0].upper() + text[1:]) if language.code == "en" else text
+
+
+def made_text(language: Language, source: random.Random, n_characters: int) -> Iterator[str]:
+    """Paragraphs of made sentences, in pieces, n_characters in all or as few more as end a sentence."""
+    n_written = 0
+    for number, sentence in enumerate(made_sentences(language, source), 1):
+        if n_written >= n_characters:
+            return
+        piece = sentence + ("\n\n" if number % PARAGRAPH_SENTENCES == 0 else language.space)
+        n_written += len(piece)
+        yield piece
 
 
 def _with_articles(text: str) -> str:
@@ -71,3 +88,19 @@ def without(values: Iterable[str], texts: Iterable[str]) -> Iterator[str]:
         parts = [rf"\b(?:{latin})\b"] if latin else []
         holds = re.compile("|".join([*parts, *([other] if other else [])])).search
     return (text for text in texts if holds is None or not holds(text))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print made prose in English."""
+    from localctx.eval.english import ENGLISH
+
+    parser = argparse.ArgumentParser(prog="python -m localctx.eval.prose")
+    parser.add_argument("characters", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(arguments)
+    source = random.Random(asked.seed)  # noqa: S311  # reproducible, not secret
+    sys.stdout.writelines(made_text(ENGLISH, source, asked.characters))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from localctx.bench.repeats import rounded
-from localctx.eval.asking import MODES, RANKS, Answered, Asked, Examined
+from localctx.eval.asking import Answered, Asked, Examined
 from localctx.eval.documents import GeneratedDocument
+from localctx.eval.modes import MODES, RANKS
 from localctx.eval.scoring import mean
 from localctx.values import ModelInfo
 

@@ -73,6 +73,10 @@ _PAIRS = (
 )
 EVERY_STOP_WORD = frozenset[str]().union(*_SETS.values())
 """The stop words of all languages together."""
+_LANGUAGES_OF = {
+    word: tuple(language for language, members in _SETS.items() if word in members)
+    for word in EVERY_STOP_WORD
+}
 
 ASKING_PAIRS = frozenset(_PAIRS.split())
 """Chinese, Japanese and Korean character pairs that only ask or bind."""
@@ -97,8 +101,6 @@ def stop_word_counts(words: Iterable[str]) -> dict[str, int]:
     """How many of the first 500 `words` (folded) are stop words, by language."""
     counts = dict.fromkeys(_SETS, 0)
     for word in itertools.islice(words, SAMPLE_WORDS):
-        if word not in EVERY_STOP_WORD:
-            continue
-        for language, members in _SETS.items():
-            counts[language] += word in members
+        for language in _LANGUAGES_OF.get(word, ()):
+            counts[language] += 1
     return counts

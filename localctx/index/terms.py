@@ -33,6 +33,7 @@ UNSPACED = (
 _RUN = regex.compile(rf"[{UNSPACED}]+(?:[\p{{M}}{UNSPACED}])*")
 _CHARACTER = regex.compile(r"\X")
 _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SURROGATE = regex.compile(r"[\ud800-\udfff\x00]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 FOLDED_WHOLE = 1000
@@ -88,8 +89,11 @@ def words(text: str) -> list[str]:
 
     Apostrophes part words, as they do in the index: "l'homme" is "l", "homme".
     """
+    folded = fold(text)
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded)
     found: list[str] = []
-    for match in _WORD.finditer(fold(text)):
+    for match in _WORD.finditer(folded):
         word = match[0]
         if word.isascii() or not _RUN.search(word):
             found.append(word)

@@ -5,6 +5,7 @@ Pure text; knows no files and no answer.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -94,6 +95,7 @@ class Asked:
             frozenset[str]().union(*(place.all_terms for place in found if place.passage == number))
             for number in range(max(1, len(passages)))
         )
+        around_shares = [share_of(asked, held, weights) for held in around]
         source = "\n".join([*passages, *(line for path in headings for line in path)])
         return cls(
             text=question,
@@ -102,7 +104,7 @@ class Asked:
             weights=weights,
             places=found,
             passage_terms=around,
-            shares=tuple(_share(asked, weights, place, around[place.passage]) for place in found),
+            shares=tuple(_share(asked, weights, place, around_shares[place.passage]) for place in found),
             names=tuple(names),
             headed=tuple(headed),
             beyond=named_beyond(question, absent, source, language),
@@ -160,11 +162,10 @@ class Asked:
         )
 
 
-def _share(
-    asked: frozenset[str], weights: dict[str, float], place: Place, passage_terms: frozenset[str]
-) -> float:
+def _share(asked: frozenset[str], weights: dict[str, float], place: Place, around: float) -> float:
+    """Of the question in a place and, at half, in its passage, which holds the share `around`."""
     here = share_of(asked, place.all_terms, weights)
-    return here + PASSAGE_SHARE * max(share_of(asked, passage_terms, weights) - here, 0.0)
+    return here + PASSAGE_SHARE * max(around - here, 0.0)
 
 
 def years(found: Collection[str]) -> frozenset[str]:
@@ -174,4 +175,9 @@ def years(found: Collection[str]) -> frozenset[str]:
 
 def _codes(found: Collection[str]) -> frozenset[str]:
     """The terms that are code words."""
-    return frozenset(term for term in found if _CODE_TERM.fullmatch(term))
+    return frozenset(filter(_is_code, found))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _is_code(term: str) -> bool:
+    return _CODE_TERM.fullmatch(term) is not None

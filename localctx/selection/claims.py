@@ -29,27 +29,31 @@ NOUN_CAPITALS_SHARE = 0.22
 NOUN_CAPITALS_MIN_WORDS = 25
 GERMAN_STOP_WORDS = 2
 
-_MASKED = (
+_MASKED = regex.compile(
     r"^[ \t]*(?:\(?\p{Nd}{1,3}[.)]|[-*•‣–—])[ \t]+"  # list markers
     r"|\[\p{Nd}+(?:\s*[,;–-]\s*\p{Nd}+)*\]"  # citation marks
     r"|(?<![\p{L}\p{N}])(?:pp?\.|pages?|Seiten?|S\.)\s*\p{Nd}+(?:\s*[-–]\s*\p{Nd}+)?"  # references to pages
-    r"|\*+|_{2,}|^[ \t]*\#+|^[ \t]*>"  # Markdown
+    r"|\*+|_{2,}|^[ \t]*\#+|^[ \t]*>",  # Markdown
+    regex.MULTILINE | regex.IGNORECASE,
 )
 _CAPITAL = r"\p{Lu}[\p{L}\p{M}]*(?:['’-]\p{L}[\p{L}\p{M}]*)*"
 _INITIAL = r"\p{Lu}\.(?:[ -]?\p{Lu}\.)*"
 _JOINER = r"(?:of|the|of\s+the|de|del|de\s+la|la|le|du|des|di|da|do|dos|von|van|der|den|zu|bin|al|y|и)"
-_NAME = (
+_NAME = regex.compile(
     rf"(?<![\p{{L}}\p{{N}}])(?:{_INITIAL}|{_CAPITAL})"
     rf"(?:[ \u00A0]+(?:{_JOINER}[ \u00A0]+)?(?:{_INITIAL}|{_CAPITAL}))*(?![\p{{L}}\p{{Nd}}])"
 )
 _HAN_NAME = regex.compile(r"\p{Han}{1,8}(?:[·・]\p{Han}{1,8})+")
 _KATAKANA_NAME = regex.compile(r"[\p{Katakana}ー]{3,}(?:[・=][\p{Katakana}ー]+)*")
 _TWO_CAPITALS = regex.compile(r"\p{Lu}[\p{L}\p{M}.]*[ \u00A0]+\p{Lu}")
-_CODE = (
+_CODE = regex.compile(
     r"(?<![\p{Lu}\p{Ll}\p{Nd}_])"
     r"[\p{Lu}\p{Ll}\p{Nd}_]+(?:[-./:\#+][\p{Lu}\p{Ll}\p{Nd}_]+)*(?![\p{Lu}\p{Ll}\p{Nd}])"
 )
-_MEASURE = r"\p{Nd}[\p{Nd}.,]*(?:st|nd|rd|th|s|\p{L}{1,3})?"
+_MEASURE = regex.compile(r"\p{Nd}[\p{Nd}.,]*(?:st|nd|rd|th|s|\p{L}{1,3})?", regex.IGNORECASE)
+_INNER_CAPITAL = regex.compile(r"\p{Ll}\p{Lu}")
+_JOINT = regex.compile(r"[-./:#+]")
+_LAST_WORD = regex.compile(r"(\p{L}+)\.$")
 _ORDINARY = regex.compile(r"\p{Lu}?\p{Ll}+|\p{L}\p{Ll}*")
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}'’-]*")
 _OPENING_MARKS = " \t\u00a0\"'“‘«([„>–—-"
@@ -94,9 +98,7 @@ def claims(answer: str) -> tuple[Claim, ...]:
     capitalised words that only ever start a sentence, headings in title case, and single capitalised words
     where every noun is written so (German).
     """
-    text = regex.sub(
-        _MASKED, lambda match: " " * len(match[0]), answer, flags=regex.MULTILINE | regex.IGNORECASE
-    )
+    text = _MASKED.sub(lambda match: " " * len(match[0]), answer)
     found: list[Claim] = []
     for start, end in quoted_phrases_at(text):
         found.append(Claim("quote", answer[start:end], start, end, fold(answer[start:end])))
@@ -121,20 +123,17 @@ def claims(answer: str) -> tuple[Claim, ...]:
 
 def _codes(text: str) -> Iterator[Claim]:
     """Letter-digit mixes, snake_case and inner capitals; "19th", "5km" and "20-year-old" are numbers."""
-    for match in regex.finditer(_CODE, text):
+    for match in _CODE.finditer(text):
         word = match[0]
         has_letter, has_digit = any(map(str.isalpha, word)), any(map(str.isdecimal, word))
         snake = "_" in word.strip("_") and has_letter
-        camel = regex.search(r"\p{Ll}\p{Lu}", word) is not None and not word.startswith(("Mc", "Mac", "O'"))
+        camel = _INNER_CAPITAL.search(word) is not None and not word.startswith(("Mc", "Mac", "O'"))
         if not (snake or camel or (has_letter and has_digit)):
             continue
-        if not snake and regex.fullmatch(_MEASURE, word, flags=regex.IGNORECASE):
+        if not snake and _MEASURE.fullmatch(word):
             continue
-        parts = regex.split(r"[-./:#+]", word)
-        is_compound = all(
-            regex.fullmatch(_MEASURE, part, flags=regex.IGNORECASE) or _ORDINARY.fullmatch(part)
-            for part in parts
-        )
+        parts = _JOINT.split(word)
+        is_compound = all(_MEASURE.fullmatch(part) or _ORDINARY.fullmatch(part) for part in parts)
         if is_compound and not (snake or camel or any(len(p) == 1 and p.isupper() for p in parts)):
             continue
         yield Claim("code", word, match.start(), match.end(), fold(word))
@@ -151,7 +150,7 @@ def _names(text: str) -> Iterator[Claim]:
         yield Claim("name", match[0], match.start(), match.end(), fold(key))
     headings = _title_case_lines(text)
     candidates: list[tuple[int, int, bool]] = []
-    for match in regex.finditer(_NAME, text):
+    for match in _NAME.finditer(text):
         if not any(start <= match.start() < end for start, end in headings):
             starts = _starts_sentence(text, match.start())
             start = _after_openers(text, match, starts)
@@ -170,7 +169,7 @@ def _starts_sentence(text: str, at: int) -> bool:
     if not before:
         return True
     if before[-1] == ".":
-        word = regex.search(r"(\p{L}+)\.$", before)
+        word = _LAST_WORD.search(before)
         return word is None or not (fold(word[1]) in _TITLES or (len(word[1]) == 1 and word[1].isupper()))
     return before[-1] in _SENTENCE_ENDS or before[-1] == "\n"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import regex
 
 from localctx.selection.counting_query import Condition, NotCounted, Operator, Query, Vocabulary
-from localctx.selection.counting_reader import Reader, Token
+from localctx.selection.counting_reader import Reader
+from localctx.selection.counting_tokens import Token
 from localctx.selection.counting_words import INTENTS, Intent
 from localctx.selection.record_values import MAX_VALUE_TOKENS, SIGNED, tokens
 

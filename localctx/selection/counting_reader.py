@@ -5,11 +5,12 @@ What may be read in two ways is not read. Knows no documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localctx.index.terms import fold
 from localctx.selection.counting_query import COMPARISONS, Condition, NotCounted, Operator, Vocabulary
+from localctx.selection.counting_tokens import Token, is_behind_link, is_value_next, longest
 from localctx.selection.counting_words import (
     ALL,
     ALTERNATIVES,
@@ -18,7 +19,6 @@ from localctx.selection.counting_words import (
     CONNECTING,
     FILLERS,
     GENERIC_KINDS,
-    LINKS,
     NEGATIONS,
     OPERATORS,
     PARTS,
@@ -28,19 +28,10 @@ from localctx.selection.counting_words import (
 from localctx.selection.record_fields import field_names
 from localctx.selection.record_values import MAX_VALUE_TOKENS, is_bound, is_number
 
-__all__ = ["Reader", "Token"]
+__all__ = ["Reader"]
 
 _RELATING = frozenset({"from", "in"})
 """Words between a field and a value that belongs to another one: `a customer from Paris`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word of the question, or a quotation as a whole, by its key; is_capital: written so throughout."""
-
-    key: str
-    is_quoted: bool = False
-    is_capital: bool = False
 
 
 @dataclass(slots=True)
@@ -80,20 +71,9 @@ class Reader:
         if self.is_negated:
             raise NotCounted("what is not to be is not said")
 
-    def _phrase(self, size: int) -> str | None:
-        part = self.words[self.at : self.at + size]
-        return None if len(part) < size else " ".join(token.key for token in part)
-
-    def _longest(self, known: Iterable[str], most: int) -> tuple[str, int] | None:
-        for size in range(most, 0, -1):
-            phrase = self._phrase(size)
-            if phrase is not None and phrase in known:
-                return phrase, size
-        return None
-
     def _value(self) -> bool:
         token = self.words[self.at]
-        found = self._longest(self.vocabulary.values, MAX_VALUE_TOKENS)
+        found = longest(self.words, self.at, self.vocabulary.values, MAX_VALUE_TOKENS)
         if token.is_quoted:
             found = (token.key, 1)
         is_compared = self.operator not in ("=",)
@@ -194,7 +174,7 @@ class Reader:
         raise NotCounted(f"{value!r} stands in {', '.join(fields)}: name the field")
 
     def _operator(self) -> bool:
-        found = self._longest(OPERATORS, 4)
+        found = longest(self.words, self.at, OPERATORS, 4)
         if found is None:
             return False
         words, size = found
@@ -206,7 +186,7 @@ class Reader:
         return True
 
     def _field(self) -> bool:
-        found = self._longest(self._names, 5)
+        found = longest(self.words, self.at, self._names, 5)
         if found is None:
             return False
         words, size = found
@@ -223,8 +203,8 @@ class Reader:
             raise NotCounted(f"how {self.pending} and {name} belong together is not said")
         if (
             name not in self.vocabulary.flags
-            and self._is_behind_link()
-            and not self._is_value_next(name, size)
+            and is_behind_link(self.words, self.at)
+            and not is_value_next(self.words, self.at + size, self.vocabulary, name)
         ):
             raise NotCounted(f"values are not compared with those of {name}")
         self._close()
@@ -235,7 +215,11 @@ class Reader:
         if is_behind and not (self.is_alternative or self.is_negated):
             return True  # "the red colour": the value says it already
         is_conditional = self.is_conditional and not (is_adjective_before and not self._is_of_records)
-        if is_conditional or name in self.vocabulary.flags or self._is_followed_by_value(name):
+        if (
+            is_conditional
+            or name in self.vocabulary.flags
+            or is_value_next(self.words, self.at, self.vocabulary, name)
+        ):
             self.pending = name
         elif self.is_negated or self.is_alternative:
             raise NotCounted(f"what {name} is to be is not said")
@@ -243,32 +227,6 @@ class Reader:
             self.is_kind_first = self.is_kind_first or self._is_of_records
             self.targets.append(name)
         return True
-
-    def _is_behind_link(self) -> bool:
-        """Whether the words before say that something is what comes."""
-        before = [token.key for token in self.words[: self.at]]
-        while before and before[-1] in ARTICLES:
-            before.pop()
-        return bool(before) and before[-1] in LINKS
-
-    def _is_value_next(self, name: str, size: int) -> bool:
-        ahead = Reader(self.words, self.vocabulary, at=self.at + size)
-        return ahead._is_followed_by_value(name)
-
-    def _is_followed_by_value(self, name: str) -> bool:
-        """Whether a value of the field comes next, small words between."""
-        for size, token in enumerate(self.words[self.at :]):
-            here = self.at + size
-            ahead = Reader(self.words, self.vocabulary, at=here)
-            held = {value for value, fields in self.vocabulary.values.items() if name in fields}
-            found = ahead._longest(held, MAX_VALUE_TOKENS)
-            if found is not None and found[0] not in FILLERS and found[0] not in CONNECTING:
-                return True
-            if token.is_quoted or ahead._longest(OPERATORS, 4) is not None:
-                return True
-            if token.key not in FILLERS:
-                return False
-        return False
 
     def _close(self) -> None:
         """A field without a value: the record has it, or it is true."""
@@ -323,10 +281,10 @@ class Reader:
 
     def _is_beside_field(self) -> bool:
         """Whether `value` or `field` stands before or behind the name of one."""
-        ahead = Reader(self.words, self.vocabulary, at=self.at + 1, _names=self._names)
-        while ahead.at < len(self.words) and self.words[ahead.at].key in ARTICLES | {"of"}:
-            ahead.at += 1
-        return bool(self.pending or self.targets) or ahead._longest(self._names, 5) is not None
+        at = self.at + 1
+        while at < len(self.words) and self.words[at].key in ARTICLES | {"of"}:
+            at += 1
+        return bool(self.pending or self.targets) or longest(self.words, at, self._names, 5) is not None
 
     def _connect(self, key: str) -> None:
         if self.operator != "between":

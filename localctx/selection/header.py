@@ -7,6 +7,7 @@ right), without it the answer is chance (16 of 64).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 __all__ = ["header_line"]
 
@@ -30,6 +31,7 @@ def header_line(source: str, heading_path: Sequence[str] = (), page_label: str |
     return f"[{SEPARATOR.join(part for part in parts if part)}]"
 
 
+@lru_cache(1024)
 def _one_line(text: str) -> str:
     """`text` with white space and control characters collapsed, cut in the middle of nothing but its end."""
     flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -161,21 +161,26 @@ def holds(held: Collection[str], term: str) -> bool:
         return True
     if len(term) < LIKE_LETTERS or not term.isalpha():
         return False
-    if term[:LIKE_LETTERS] not in _beginnings(held if isinstance(held, frozenset) else frozenset(held)):
+    alike = _by_beginning(held if isinstance(held, frozenset) else frozenset(held)).get(term[:LIKE_LETTERS])
+    if alike is None:
         return False  # whatever is like it shares these letters
     stump = term[: len(term) - 1]
     return any(
         (other.startswith(stump) and len(term) > LIKE_LETTERS and abs(len(other) - len(term)) <= 2)
         or (other.startswith(term) and len(other) - len(term) <= 3)
-        or (term.startswith(other) and len(other) >= LIKE_LETTERS and len(term) - len(other) <= 3)
-        for other in held
+        or (term.startswith(other) and len(term) - len(other) <= 3)
+        for other in alike
     )
 
 
 @functools.lru_cache(maxsize=KEPT_TEXTS)
-def _beginnings(held: frozenset[str]) -> frozenset[str]:
-    """The first letters of the longer ones."""
-    return frozenset(term[:LIKE_LETTERS] for term in held if len(term) >= LIKE_LETTERS)
+def _by_beginning(held: frozenset[str]) -> dict[str, list[str]]:
+    """The longer ones by their first letters."""
+    found: dict[str, list[str]] = {}
+    for term in held:
+        if len(term) >= LIKE_LETTERS:
+            found.setdefault(term[:LIKE_LETTERS], []).append(term)
+    return found
 
 
 def share_of(
@@ -184,5 +189,7 @@ def share_of(
     """The (weighted) share of `wanted` that is in `held`; 1 where nothing is wanted."""
     if not wanted:
         return 1.0
-    weigh = weights or dict.fromkeys(wanted, 1.0)
-    return sum(weigh[t] for t in wanted if holds(held, t)) / sum(weigh[t] for t in wanted)
+    held = held if isinstance(held, frozenset) else frozenset(held)
+    if not weights:
+        return sum(holds(held, t) for t in wanted) / len(wanted)
+    return sum(weights[t] for t in wanted if holds(held, t)) / sum(weights[t] for t in wanted)

@@ -48,12 +48,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 router = APIRouter(responses=ERRORS)
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # not async, it would be called in another thread
     service: Service = request.app.state.service
     return service
 
 
-def _tenant(request: Request) -> Tenant:
+async def _tenant(request: Request) -> Tenant:
     tenant: Tenant = request.state.tenant
     return tenant
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HTTPRequest
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from localctx.errors import LocalctxError
 from localctx.serve import replies
 from localctx.serve.bodies import ChatBody
+from localctx.serve.inbox import Gone, Inbox
 from localctx.serve.jobs import Asked, asked_chat, asked_question, check
 from localctx.serve.keys import Tenant
 from localctx.serve.problems import Problem, of_busy, of_error, stopping
@@ -30,6 +34,7 @@ FIRST_S = 10.0
 """A stream's headers wait so many seconds for its first outcome: what fails until then gives a status."""
 KEEP_ALIVE_S = 15.0
 CLIENT_GONE = 499
+SHORT_CHARACTERS = 2_000
 
 
 async def complete(service: Service, request: HTTPRequest, tenant: Tenant, body: ChatBody) -> Response:
@@ -37,12 +42,22 @@ async def complete(service: Service, request: HTTPRequest, tenant: Tenant, body:
     check(service, body)
     prepare = asked_chat if body.localctx is None else asked_question
     try:
-        asked = await run_in_threadpool(prepare, service, tenant, body)
+        if _is_short(body):
+            asked = prepare(service, tenant, body)
+        else:
+            asked = await run_in_threadpool(prepare, service, tenant, body)
     except LocalctxError as error:
         raise of_error(error) from None
     reply = _Reply(service, request, tenant, body, asked)
     reply.push()
     return await (reply.stream() if body.stream else reply.whole())
+
+
+def _is_short(body: ChatBody) -> bool:
+    """Whether its prompt is made sooner than another thread is woken."""
+    if body.localctx is not None or body.response_format is not None:
+        return False
+    return sum(len(one.text) for one in body.messages) + len(body.messages) <= SHORT_CHARACTERS
 
 
 class _Reply:
@@ -52,10 +67,11 @@ class _Reply:
         self, service: Service, request: HTTPRequest, tenant: Tenant, body: ChatBody, asked: Asked
     ) -> None:
         self._service, self._request, self._body, self._asked = service, request, body, asked
-        self._inbox: asyncio.Queue[Outcome] = asyncio.Queue()
+        self._inbox = Inbox()
         self._until = time.monotonic() + service.options.limits.answer_s
-        self._ticket = Ticket(tenant, asked.job, self._inbox.put_nowait, time.monotonic(), self._over)
+        self._ticket = Ticket(tenant, asked.job, self._inbox.put, time.monotonic(), self._over)
         self._head = {"id": f"chatcmpl-{token_hex(12)}", "created": int(time.time()), "model": body.model}
+        self._chunk_head = replies.chunk_head(self._head)
         self._choices = [_Choice() for _ in range(body.n or 1)]
         self._usage = replies.Usage(prompt=asked.n_prompt)
         self._answer: Answer | None = None
@@ -68,6 +84,10 @@ class _Reply:
         except (Busy, Stopping) as reason:
             self._asked.release()
             raise of_busy(reason) from None
+
+    def abandon(self) -> None:
+        """Nobody will read it, or it is over."""
+        self._service.worker.cancel(self._ticket)
 
     def _over(self) -> None:
         """The worker is done with the ticket: called once, in its thread."""
@@ -104,8 +124,8 @@ class _Reply:
         one.reason = piece.finish_reason
         events: list[str] = []
         for name, text in (("reasoning_content", piece.thinking), ("content", piece.text)):
-            if text:
-                events += self._delta(piece.request, {name: text})
+            if text and self._body.stream:
+                events.append(replies.text_chunk(self._chunk_head, piece.request, name, text))
         if piece.finish_reason is None:
             return events
         if piece.finish_reason == "cancelled":
@@ -138,81 +158,85 @@ class _Reply:
     # --- the two ways to tell it ----------------------------------------------------------------------
 
     async def whole(self) -> Response:
-        """One object, or what is left of it when the client goes."""
-        reading = asyncio.ensure_future(self._read_all())
-        gone = asyncio.ensure_future(_until_gone(self._request))
+        """One object, or what is left of it when the client goes. Raises Problem."""
         try:
-            left_s = self._until - time.monotonic()
-            await asyncio.wait({reading, gone}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                reading.result()
-            elif gone.done():
-                return Response(status_code=CLIENT_GONE)
-            else:
-                raise self._too_late()
+            async with self._watching(self._request.receive):
+                is_over = False
+                while not is_over:
+                    for outcome in await self._ready(self._limit_s):
+                        self._take(outcome)
+                        is_over = isinstance(outcome, End)
+        except Gone:
+            return Response(status_code=CLIENT_GONE)
         finally:
-            gone.cancel()
-            reading.cancel()
-            self._service.worker.cancel(self._ticket)
+            self.abandon()
         choices = [
             replies.choice(number, one.text, one.thinking, one.reason)
             for number, one in enumerate(self._choices)
         ]
         return JSONResponse(replies.chat_reply(self._head, choices, self._usage, self._documents_field()))
 
-    async def _read_all(self) -> None:
-        while not isinstance(outcome := await self._inbox.get(), End):
-            self._take(outcome)
-        self._take(outcome)
-
     async def stream(self) -> Response:
         """Server-sent events; what fails before the first one is a plain response. Raises Problem."""
         try:
-            outcome = await self._next(FIRST_S)
-            first = [] if outcome is None else self._take(outcome)
+            outcomes = await self._ready(FIRST_S)
+            first = "".join(line for one in outcomes for line in self._take(one))
         except BaseException:
-            self._service.worker.cancel(self._ticket)
+            self.abandon()
             raise
-        is_over = isinstance(outcome, End)
-        events = self._events(first, is_over=is_over)
-        return StreamingResponse(
-            events, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-        )
+        return _EventStream(self, first, is_over=bool(outcomes) and isinstance(outcomes[-1], End))
 
-    async def _events(self, first: list[str], *, is_over: bool) -> AsyncIterator[str]:
+    async def send_events(self, first: str, is_over: bool, receive: Receive, send: Send) -> None:
+        """The stream's body: what is ready together goes out together."""
+
+        async def tell(text: str) -> None:
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
         try:
-            opening = {"role": "assistant", "content": ""}
-            yield "".join([*(self._delta(n, opening)[0] for n in range(len(self._choices))), *first])
-            while not is_over:
-                outcome = await self._next(KEEP_ALIVE_S)
-                if outcome is None:
-                    yield replies.KEEP_ALIVE
-                    continue
-                ready = [outcome]
-                while not self._inbox.empty():
-                    ready.append(self._inbox.get_nowait())
-                if text := "".join(line for one in ready for line in self._take(one)):
-                    yield text
-                is_over = isinstance(ready[-1], End)
-            if self._body.stream_options is not None and self._body.stream_options.include_usage:
-                yield replies.usage_chunk(self._head, self._usage)
-            yield replies.DONE
+            async with self._watching(receive):
+                opening = {"role": "assistant", "content": ""}
+                text = "".join([*(self._delta(n, opening)[0] for n in range(len(self._choices))), first])
+                while not is_over:
+                    if text:
+                        await tell(text)
+                    outcomes = await self._ready(KEEP_ALIVE_S)
+                    text = "".join(line for one in _joined(outcomes) for line in self._take(one))
+                    if not outcomes:
+                        text = replies.KEEP_ALIVE
+                    is_over = bool(outcomes) and isinstance(outcomes[-1], End)
+                if self._body.stream_options is not None and self._body.stream_options.include_usage:
+                    text += replies.usage_chunk(self._head, self._usage)
+                text += replies.DONE
         except Problem as problem:
-            yield replies.event(problem.to_json())
+            text = replies.event(problem.to_json())
+        except Gone:
+            return
         finally:
-            self._service.worker.cancel(self._ticket)
+            self.abandon()
+        await send({"type": "http.response.body", "body": text.encode()})
 
-    async def _next(self, seconds: float) -> Outcome | None:
-        """The next outcome; None when none came in time. Raises Problem at the answer's time limit."""
-        if not self._inbox.empty():
-            return self._inbox.get_nowait()
-        left_s = self._until - time.monotonic()
+    @asynccontextmanager
+    async def _watching(self, receive: Receive) -> AsyncIterator[None]:
+        """Inside, the client's going ends what waits for outcomes."""
+        watching = asyncio.ensure_future(_until_gone(receive))
+        watching.add_done_callback(lambda _: self._inbox.leave())
         try:
-            return await asyncio.wait_for(self._inbox.get(), max(0.0, min(seconds, left_s)))
-        except TimeoutError:
-            if left_s <= seconds:
-                raise self._too_late() from None
-            return None
+            yield
+        finally:
+            watching.cancel()
+
+    @property
+    def _limit_s(self) -> float:
+        """Seconds that are left for the answer."""
+        return self._until - time.monotonic()
+
+    async def _ready(self, seconds: float) -> list[Outcome]:
+        """What came; nothing when nothing came in time. Raises Gone, Problem at the answer's time limit."""
+        left_s = self._limit_s
+        outcomes = await self._inbox.take(min(seconds, left_s))
+        if not outcomes and left_s <= seconds:
+            raise self._too_late()
+        return outcomes
 
     def _too_late(self) -> Problem:
         limit_s = self._service.options.limits.answer_s
@@ -227,7 +251,42 @@ class _Choice:
         self.reason: FinishReason | None = None
 
 
-async def _until_gone(request: HTTPRequest) -> None:
+class _EventStream(Response):
+    """A response that the reply writes itself: no task and no layer between it and the connection."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, reply: _Reply, first: str, *, is_over: bool) -> None:
+        self._reply, self._first, self._is_over = reply, first, is_over
+        self.status_code, self.background = 200, None
+        self.init_headers({"Cache-Control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        except BaseException:
+            self._reply.abandon()
+            raise
+        await self._reply.send_events(self._first, self._is_over, receive, send)
+
+
+async def _until_gone(receive: Receive) -> None:
     """Return when the client has closed its connection."""
-    while (await request.receive())["type"] != "http.disconnect":
+    while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _joined(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """The outcomes, with pieces that follow each other in one choice made one."""
+    held: Piece | None = None
+    for one in outcomes:
+        if held is not None and isinstance(one, Piece) and one.request == held.request:
+            held = replace(one, text=held.text + one.text, thinking=held.thinking + one.thinking)
+            continue
+        if held is not None:
+            yield held
+        held = one if isinstance(one, Piece) else None
+        if held is None:
+            yield one
+    if held is not None:
+        yield held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from localctx.errors import LocalctxError
 from localctx.kv import Batch, BatchingContext, Shared
@@ -101,7 +101,10 @@ class Chats:
         ticket.n_evaluated += piece.n_evaluated - one.n_evaluated
         ticket.n_generated += piece.n_generated - one.n_generated
         one.n_evaluated, one.n_generated = piece.n_evaluated, piece.n_generated
-        outcomes: list[tuple[Ticket, Outcome]] = [(ticket, replace(piece, request=one.number))]
+        numbered = Piece(
+            one.number, piece.text, piece.thinking, piece.finish_reason, piece.n_evaluated, piece.n_generated
+        )
+        outcomes: list[tuple[Ticket, Outcome]] = [(ticket, numbered)]
         if piece.finish_reason is not None:
             ticket.n_cached += one.n_prompt - piece.n_evaluated
             del self._open[piece.request]

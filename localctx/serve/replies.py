@@ -10,7 +10,17 @@ from typing import Any
 from localctx.session.answer import Answer
 from localctx.values import FinishReason
 
-__all__ = ["Usage", "chat_chunk", "chat_reply", "choice", "documents_field", "event", "usage_chunk"]
+__all__ = [
+    "Usage",
+    "chat_chunk",
+    "chat_reply",
+    "choice",
+    "chunk_head",
+    "documents_field",
+    "event",
+    "text_chunk",
+    "usage_chunk",
+]
 
 DONE = "data: [DONE]\n\n"
 KEEP_ALIVE = ": waiting\n\n"
@@ -60,6 +70,19 @@ def chat_chunk(
     """An event of a stream."""
     one = {"index": number, "delta": dict(delta), "logprobs": None, "finish_reason": reason}
     return event({**head, "object": "chat.completion.chunk", "choices": [one], **more})
+
+
+def chunk_head(head: Mapping[str, Any]) -> str:
+    """How text_chunk()'s events begin."""
+    return json.dumps({**head, "object": "chat.completion.chunk"}, separators=(",", ":"))[:-1]
+
+
+def text_chunk(chunk_head: str, number: int, name: str, text: str) -> str:
+    """chat_chunk() for a delta of one text and nothing else, which most are: only the text is made anew."""
+    return (
+        f'data: {chunk_head},"choices":[{{"index":{number},"delta":{{"{name}":{json.dumps(text)}}},'
+        '"logprobs":null,"finish_reason":null}]}\n\n'
+    )
 
 
 def usage_chunk(head: Mapping[str, Any], usage: Usage) -> str:

@@ -21,7 +21,15 @@ from localctx.session.cache import Cache, opened_cache
 from localctx.session.condense_filling import condensed
 from localctx.session.counted import count_events
 from localctx.session.decoding import Decoded, decode_one
-from localctx.session.events import Event, Finished, Listener, Planned, ignore_progress
+from localctx.session.events import (
+    CHOSEN,
+    DECODED,
+    Event,
+    Finished,
+    Listener,
+    Planned,
+    ignore_progress,
+)
 from localctx.session.filling import Filling, retrieved, whole
 from localctx.session.judging import judge
 from localctx.session.kept import Kept, kept_or_opened
@@ -157,7 +165,11 @@ def _answer(
                 f"--kv {unused} is for stored KV (--strategy stream); this answer is {choice.strategy}"
             )
     yield from run.unheard()
+    if decoding is not None:
+        yield CHOSEN
     decoded, n_ctx = yield from _decode(run, prepared, n_ctx, cache, kept, decoding)
+    if decoding is not None:
+        yield DECODED
     yield from run.unheard()
     run.count(decoded)
     text, judged, citations = yield from judge(run, index, filling, decoded, run.sought(question))

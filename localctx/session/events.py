@@ -116,6 +116,9 @@ Event: TypeAlias = Overview | Planned | SectionDone | Notice | Text | Replaced |
 Listener: TypeAlias = Callable[[Progress], None]
 WAITING: Final[Event] = Notice("waiting")
 """This very object: a question among others has nothing to tell until the model was at work."""
+CHOSEN: Final[Event] = Notice("chosen")
+DECODED: Final[Event] = Notice("decoded")
+"""These very objects, of a question among others: from here on it needs the model, and no more."""
 
 
 def ignore_progress(_: Progress) -> None:

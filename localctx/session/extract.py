@@ -56,7 +56,7 @@ def extract(
     for reading in run.readings:
         if is_parsed(reading.document, schema):
             how.add("parser")
-            for record in parsed_records(reading.document, schema, passed, run.warnings, listen):
+            for record in parsed_records(reading.document, schema, passed, run.note, listen):
                 n_records += 1
                 yield record
         elif not passages.is_cancelled:
@@ -66,6 +66,8 @@ def extract(
             found += yield from passages.records(reading)
     merged, passed.n_repeated = merge(exchanged(found, schema))
     yield from merged
+    _warn(run, passages)
+    yield from run.unheard()
     yield _outcome(run, passages, n_records + len(merged), frozenset(how))
 
 
@@ -137,6 +139,16 @@ def _facts(record: FoundRecord) -> dict[str, str]:
     }
 
 
+def _warn(run: Run, passages: Passages) -> None:
+    """What the model wrote in vain; rows that are no records were told with their document."""
+    if n := passages.passed.n_unheld:
+        records = "record was left out: a value" if n == 1 else "records were left out: a value of theirs"
+        run.note(f"{n:,} {records} does not stand in the text")
+    if n := passages.n_broken:
+        answers = "answer was cut or is no record" if n == 1 else "answers were cut or are no records"
+        run.note(f"{n:,} {answers} (--max-tokens allows longer ones)")
+
+
 def _outcome(run: Run, passages: Passages, n_records: int, how: frozenset[How]) -> Extraction:
     coverages = []
     for reading in run.readings:
@@ -152,16 +164,9 @@ def _outcome(run: Run, passages: Passages, n_records: int, how: frozenset[How]) 
             )
         )
     coverage: Coverage = sum_coverage(run.readings, coverages)[0]
-    passed = passages.passed
-    for n, what in (
-        (passed.n_unheld, "records were left out: a value of theirs does not stand in the text"),
-        (passed.n_broken, "answers or rows were no records (--max-tokens allows longer ones)"),
-    ):
-        if n:
-            run.warnings.append(f"{n:,} {what}")
     return Extraction(
         n_records=n_records,
-        passed=passed,
+        passed=replace(passages.passed, n_broken=passages.passed.n_broken + passages.n_broken),
         coverage=coverage,
         finish_reason="cancelled" if passages.is_cancelled else "stop",
         model=run.model.info,

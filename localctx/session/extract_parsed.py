@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,7 @@ def is_parsed(document: Document, schema: RecordSchema) -> bool:
 
 
 def parsed_records(
-    document: Document, schema: RecordSchema, passed: Passed, warnings: list[str], listen: Listener
+    document: Document, schema: RecordSchema, passed: Passed, warn: Callable[[str], None], listen: Listener
 ) -> Iterator[FoundRecord]:
     """The document's records that fulfil the schema, in order, in bounded memory; what is none is counted."""
     mapping, report = _Mapping(schema), Records(document)
@@ -84,9 +84,10 @@ def parsed_records(
         yield FoundRecord(value, (cite(document, record.start, record.end, 1.0),), "parser")
     passed.n_broken += report.n_skipped
     if report.n_skipped:
-        warnings.append(f"{document.source}: {report.n_skipped:,} lines are no records")
+        lines = "line is no record" if report.n_skipped == 1 else "lines are no records"
+        warn(f"{document.source}: {report.n_skipped:,} {lines}")
     if report.damage is not None:
-        warnings.append(f"{document.source}: not all records could be read: {report.damage}")
+        warn(f"{document.source}: not all records could be read: {report.damage}")
 
 
 def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ class _Unit:
 @dataclass(slots=True)
 class Passages:
     """Reads documents sentence by sentence. n_tokens, n_read: tokens of each document, and those that went
-    through the model.
+    through the model. n_broken: answers that are no record.
     """
 
     run: Run
@@ -73,6 +73,7 @@ class Passages:
     n_read: list[int]
     is_cancelled: bool = False
     n_ctx: int = 0
+    n_broken: int = 0
     units: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def records(self, reading: Reading) -> Generator[Event, None, list[FoundRecord]]:
@@ -175,7 +176,7 @@ class Passages:
             value = None
         if isinstance(value, dict) and self.schema.fulfils(value, self.schema.record):
             return value
-        self.passed.n_broken += not self.is_cancelled
+        self.n_broken += not self.is_cancelled
         return None
 
     def _apart(self, value: dict[str, Any], found: PassageValues) -> str:

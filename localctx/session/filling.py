@@ -13,6 +13,7 @@ from typing import TypeVar, overload
 from localctx.errors import UsageError
 from localctx.index import Hits, LexicalIndex
 from localctx.selection import choose, question_traits, text_key
+from localctx.selection.choose import Units
 from localctx.session.events import Event
 from localctx.session.ranking import ranked_blocks
 from localctx.session.reading import Passage
@@ -69,13 +70,14 @@ def pointed_blocks(
     cost: Callable[[int], int],
     is_there: Callable[[int], bool] | None = None,
     max_blocks: int = MAX_BLOCKS,
+    units: Units | None = None,
 ) -> Generator[Event, None, list[int]]:
     """Running numbers of the blocks that the question points at, one to max_blocks, and of a few that these
     refer to, in document order.
 
-    hits: the blocks as they are ranked · cost(number): tokens a block takes in the context ·
-    is_there(number): whether it may be chosen; None: all may. Raises UsageError when not even one fits the
-    budget (tokens).
+    hits: the blocks as they are ranked · cost(number): tokens a block takes in the context; with units
+    (selection.choose) only what stands before them · is_there(number): whether it may be chosen; None: all
+    may. Raises UsageError when not even one fits the budget (tokens).
     """
     may_choose = is_there or _anyone
     if run.blocks is not None:
@@ -91,19 +93,23 @@ def pointed_blocks(
     costs, keys = _costs_and_keys(run, {number for number, _ in hits.ranking[:N_RANKED]}, cost)
     selection = choose(
         hits.scores(), costs, budget_tokens=budget, max_blocks=max_blocks,
-        text_keys=keys, short_tokens=HEADER_TOKENS + 24,
+        text_keys=keys, units=units, short_tokens=HEADER_TOKENS + 24,
     )  # fmt: skip
     chosen = list(filter(may_choose, selection.indices))
+
+    def alone(number: int) -> int:
+        return cost(number) + (sum(units(number).values()) if units is not None else 0)
+
     if chosen:
         left = budget - selection.n_tokens
-        chosen = pull_referenced(run, chosen, dict(hits.ranking), question, Room(left, cost, may_choose))
+        chosen = pull_referenced(run, chosen, dict(hits.ranking), question, Room(left, alone, may_choose))
         yield from run.unheard()
     if not chosen and selection.outcome != "nothing fits":
         yield run.warn(
             "no passage shares a word with the question: the beginning of the document is read instead"
         )
         first = filter(may_choose, range(min(MAX_BLOCKS, run.n_blocks)))
-        chosen = _first_fitting(first, budget, cost)[:max_blocks]
+        chosen = _first_fitting(first, budget, alone)[:max_blocks]
     return _some(chosen)
 
 

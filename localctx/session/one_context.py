@@ -7,7 +7,7 @@ follow each other may share it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 
@@ -23,7 +23,9 @@ __all__ = ["Held", "OpenContext", "QuestionCache", "sharing_one_context"]
 class OpenContext:
     """The context that is open, if any. Close it before its model, or let the model close it."""
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[], None] = lambda: None) -> None:
+        """settle: waits until nothing else evaluates the model, before one is used."""
+        self._settle = settle
         self._context: KVContext | None = None
         self._model: KVModel | None = None
         self._stack = ExitStack()
@@ -35,6 +37,7 @@ class OpenContext:
 
     def get(self, cache: Cache, n_ctx: int) -> KVContext:
         """The open one, if it is the model's and has n_ctx cells; else it is freed, and a new one opened."""
+        self._settle()
         if self._context is None or self._model is not cache.model or self._context.n_ctx < n_ctx:
             self.close()
             self._context = self._stack.enter_context(Cache.context(cache, n_ctx))

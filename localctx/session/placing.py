@@ -17,6 +17,7 @@ from localctx.session.prefill import ensure_prefix
 from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 from localctx.session.token_stream import TokenStream
+from localctx.values import Prompt
 
 __all__ = ["CANCELLED", "Placed", "decode_placed", "desk_of", "fitted"]
 
@@ -67,9 +68,12 @@ def desk_of(cache: Cache, *, keeps_passages: bool = True) -> Desk:
     return Desk(cache.space, documents, cache.frame.history, keeps_passages)
 
 
-def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, None, Decoded]:
+def decode_placed(
+    cache: Cache, placed: Placed, n_ctx: int, watch: Callable[[KVContext, Prompt], None] | None = None
+) -> Generator[Event, None, Decoded]:
     """Fill a context of n_ctx tokens and answer in it; filling that is cancelled is not answered from.
 
+    watch: shown the filled context, and the prompt that begins with what it holds, before it answers.
     Raises NotComposable before anything is said.
     """
     run = cache.run
@@ -89,6 +93,8 @@ def decode_placed(cache: Cache, placed: Placed, n_ctx: int) -> Generator[Event, 
         prompt = cache.frame.prompt(layout.tokens[len(cache.prefix) :])
         request = run.request_of(prompt, run.settings.max_tokens)
         yield from run.unheard()
+        if watch is not None:
+            watch(context, prompt)
         before_ms = run.timings.prefill_ms
         decoded = yield from decode_one(context, request, run.timings, run.started, run.listen)
         run.timings.question_ms += run.timings.prefill_ms - before_ms

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -234,20 +234,42 @@ class Reading:
 
     def passage(self, index: int) -> Passage:
         """Block `index`, read again from the document."""
-        document, start, end = self.document, self._starts[index], self._ends[index]
+        first = self._first_tokens[index]
+        return self._passage(index, self.span(index, index), (first, first + self._n_tokens[index]))
+
+    def part(self, index: int, first: int, end: int, spell: Callable[[Sequence[int]], str]) -> Passage:
+        """What of block `index` lies in the tokens [first, end) of the stream. spell: tokens → their text."""
+        begin, n_tokens = self._first_tokens[index], self._n_tokens[index]
+        first, end = max(first, begin), min(end, begin + n_tokens)
+        start, stop = self.span(index, index)
+        before = spell(self._stream[begin:first])
+        cut = min(stop, start + len(before))
+        if end < begin + n_tokens:
+            stop = max(cut, min(stop, start + len(spell(self._stream[begin:end]))))
+        return self._passage(index, (cut, stop), (first, end), start + before.rfind("\n") + 1)
+
+    def _passage(
+        self, index: int, span: tuple[int, int], tokens: tuple[int, int], line: int | None = None
+    ) -> Passage:
+        """line: where the line begins that the passage begins in, where that is not with it."""
+        document, (start, end), (first, stop) = self.document, span, tokens
         page, label = self._places[index]
+        text, is_table = document.read(start, end), document.format == "csv"
+        line = start if line is None else line
+        begun = text if line == start else document.read(line, line + 1)
+        is_in_table = is_table or begun.lstrip("\n").startswith("|")
         return Passage(
             document=self.ordinal,
             start=start,
             end=end,
-            text=document.read(start, end),
-            n_tokens=self._n_tokens[index],
+            text=text,
+            n_tokens=stop - first,
             source=document.source,
             page=page,
             page_label=label or (None if page is None else str(page)),
             heading_path=self._paths[index],
-            first_token=self._first_tokens[index],
-            table_header=table_header(document.text, start, end, document.format == "csv"),
+            first_token=first,
+            table_header=table_header(document.text, line, end, is_table) if is_in_table else "",
         )
 
     def coverage(self, n_read: int, n_attended: int) -> Coverage:

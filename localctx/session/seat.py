@@ -38,7 +38,7 @@ class _Cuttable(Protocol):
         """Whether it can."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Seat:
     """One question's place among the others: an ask.Decoding. `pieces`: of its answer, not told yet."""
 

@@ -7,8 +7,10 @@ shares with others. Knows no strategy.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from localctx.errors import LocalctxError, ModelError, NotComposable, OutOfMemory
@@ -44,7 +46,7 @@ class Taker(Protocol):
         """Those that were not told yet."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Seats:
     """`n_wanted`: places asked for · preparing: the context in which missing KV is made, closed before theirs
     is opened, so that one of the two at a time is new.
@@ -58,6 +60,8 @@ class Seats:
     batch: Batch | None = None
     _takes_kv: bool = False
     _is_refused: bool = False
+    _pool: ThreadPoolExecutor | None = None
+    _evaluating: Future[list[Piece]] | None = None
     _taken: dict[int, Taker] = field(default_factory=dict)
 
     @property
@@ -80,18 +84,37 @@ class Seats:
         """Whether the model has something to do."""
         return self.batch is not None and not self.batch.is_idle
 
-    def step(self) -> list[Taker]:
-        """Evaluate one batch; those who got pieces. Raises ModelError."""
+    @cached_property
+    def overlaps(self) -> bool:
+        """Whether this thread can work while the model does; on a CPU it would take the model's cores."""
+        return isinstance(self.model, KVModel) and self.model.is_offloaded
+
+    def step(self, meanwhile: Callable[[Callable[[], bool]], None] | None = None) -> list[Taker]:
+        """Evaluate one batch; those who got pieces. Raises ModelError.
+
+        meanwhile(is_done): what this thread does until then, while another one evaluates; it touches neither
+        the batch nor the context.
+        """
         found: dict[int, Taker] = {}
         if self.batch is None:
             return []
-        for piece in self.batch.step():
+        for piece in self.batch.step() if meanwhile is None else self._step_beside(self.batch, meanwhile):
             seat = self._taken.get(piece.request)
             if seat is not None:
                 seat.pieces.append(piece)
                 found[piece.request] = seat
         self.is_stopped = self.is_stopped or self.batch.is_stopped
         return list(found.values())
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether a batch is being evaluated in another thread."""
+        return self._evaluating is not None
+
+    def settle(self) -> None:
+        """Wait until the batch that is evaluated is done."""
+        if self._evaluating is not None:
+            wait([self._evaluating])
 
     def stop(self) -> None:
         """End all answers soon; from any thread."""
@@ -134,8 +157,21 @@ class Seats:
             self.batch.close()
         if self.context is not None:
             self.context.close()
-        self.batch = self.context = None
+        if self._pool is not None:
+            self._pool.shutdown()
+        self.batch = self.context = self._pool = None
         self._taken.clear()
+
+    def _step_beside(self, batch: Batch, meanwhile: Callable[[Callable[[], bool]], None]) -> list[Piece]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
+        evaluating = self._evaluating = self._pool.submit(batch.step)
+        try:
+            meanwhile(evaluating.done)
+        finally:
+            self.settle()
+            self._evaluating = None
+        return evaluating.result()
 
     def _serves(self, need: Need, *, with_kv: bool) -> bool:
         return (

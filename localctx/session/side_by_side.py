@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -23,6 +23,8 @@ from localctx.session.ask import answered, check_question
 from localctx.session.cache import why_no_cache
 from localctx.session.counted import count_events
 from localctx.session.events import (
+    CHOSEN,
+    DECODED,
     WAITING,
     Event,
     Failed,
@@ -51,7 +53,7 @@ Told: TypeAlias = "tuple[int, Event | Failed]"
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    """One that was submitted; `steps` when it was begun."""
+    """One that was submitted; `steps` when it was begun, `is_chosen` when it needs the model."""
 
     ticket: int
     documents: tuple[Document, ...]
@@ -61,6 +63,7 @@ class _Question:
     seat: Seat
     started: float = field(default_factory=time.perf_counter)
     steps: Generator[Event, None, None] | None = None
+    is_chosen: bool = False
 
 
 class SideBySide:
@@ -88,7 +91,7 @@ class SideBySide:
             raise UsageError(f"{n_wanted} questions side by side", f"--parallel from 1 to {MOST_PARALLEL}")
         self._settings, self._listen = settings, listen
         early: list[str] = []
-        context = OpenContext()
+        context = OpenContext(self._settle)
         self._owned: Kept | None = None
         self._held: Held | None = None
         if held is not None:
@@ -102,6 +105,7 @@ class SideBySide:
         self._queue: deque[_Question] = deque()
         self._open: dict[int, _Question] = {}
         self._preparing: _Question | None = None
+        self._decoded: deque[_Question] = deque()
         self._told: list[Told] = []
         self._n_submitted = 0
 
@@ -141,13 +145,15 @@ class SideBySide:
         self._prepare()
         if self._seats.is_busy:
             try:
-                seats = self._seats.step()
+                seats = self._seats.step(self._meanwhile if self._has_work else None)
             except LocalctxError as error:
                 self._fail_seated(error)
             else:
                 questions = [one for one in self._open.values() if one.seat in seats]
                 for question in questions:
                     self._run_on(question)
+        elif self._decoded:
+            self._run_on(self._decoded.popleft())
         if self._seats.is_stopped:
             self._queue.clear()
         told, self._told = self._told, []
@@ -193,19 +199,56 @@ class SideBySide:
 
     # --- inside ---------------------------------------------------------------------------------------
 
+    def _settle(self) -> None:
+        self._seats.settle()
+
     def _prepare(self) -> None:
-        """Go on with the question that is made ready, or begin with the next one where there is room."""
+        """Go on with the question that is made ready, or begin with the next one where there is room; what
+        can be done beside the model waits until it is at work.
+        """
+        self._begin_next()
+        if self._preparing is not None and not (self._can_wait and self._seats.is_busy):
+            self._make_ready(self._preparing)
+            if self._seats.overlaps:
+                self._begin_next()
+
+    def _begin_next(self) -> None:
         if self._preparing is None and self._queue and self._seats.is_hungry:
             question = self._queue.popleft()
             question.steps = self._steps(question)
             if self._held is not None and not self._seats.n_waiting:  # no runs are wanted still
                 self._held.kept.begin_question()
             self._open[question.ticket] = self._preparing = question
-        if self._preparing is not None:
-            question = self._preparing
-            self._run_on(question)
-            if question.ticket not in self._open or question.seat.number is not None:
-                self._preparing = None
+
+    def _make_ready(self, question: _Question) -> None:
+        self._run_on(question)
+        if question.ticket not in self._open or question.seat.number is not None:
+            self._preparing = None
+
+    @property
+    def _can_wait(self) -> bool:
+        """Whether the question that is made ready needs no model yet, and can be gone on with beside it."""
+        question = self._preparing
+        return (
+            question is not None
+            and self._seats.overlaps
+            and not question.is_chosen
+            and "landmarks" not in question.settings.cache.rank
+        )
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether there is something to do while the model is at work."""
+        return bool(self._decoded) or self._can_wait
+
+    def _meanwhile(self, is_done: Callable[[], bool]) -> None:
+        """Choose for the next question, then judge answers, one at least."""
+        if self._preparing is not None and self._can_wait:
+            self._make_ready(self._preparing)
+        while self._decoded:
+            self._run_on(self._decoded.popleft())
+            if is_done():
+                return
 
     def _steps(self, question: _Question) -> Generator[Event, None, None]:
         """ask(), on what was read already."""
@@ -236,6 +279,16 @@ class SideBySide:
                     return
                 if event is WAITING:
                     return
+                if event is CHOSEN:
+                    question.is_chosen = True
+                    if self._seats.is_evaluating:
+                        return
+                    continue
+                if event is DECODED:
+                    if self._seats.overlaps:
+                        self._decoded.append(question)
+                        return
+                    continue
                 self._told.append((question.ticket, event))
                 if isinstance(event, Text) and question.seat.number is None:
                     return
@@ -245,7 +298,8 @@ class SideBySide:
 
     def _fail_seated(self, error: LocalctxError) -> None:
         """The model failed: so did all that it was at work for."""
-        for question in [one for one in self._open.values() if one.seat.number is not None]:
+        seated = [one for one in self._open.values() if one.seat.number is not None]
+        for question in [one for one in seated if one not in self._decoded]:
             self._end(question)
             self._told.append((question.ticket, Failed(error)))
         self._seats.close()
@@ -257,6 +311,7 @@ class SideBySide:
 
     def _over(self, question: _Question) -> None:
         self._open.pop(question.ticket, None)
+        self._decoded = deque(one for one in self._decoded if one is not question)
         if self._preparing is question:
             self._preparing = None
         n_open = len(self._open) + len(self._queue)

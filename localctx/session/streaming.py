@@ -7,34 +7,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 
-from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
+from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, best_last, pick_refresh
 from localctx.errors import NotComposable
-from localctx.index import LexicalIndex
+from localctx.index import Hits, LexicalIndex
 from localctx.kv import KVContext
-from localctx.selection import header_line
+from localctx.selection.choose import Units
 from localctx.session.cache import Cache
 from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
+from localctx.session.header_lines import HEADER_TOKENS, TABLE_TOKENS, Group, groups_of
 from localctx.session.landmarks import landmarks_of
 from localctx.session.placing import Placed, desk_of, fitted
 from localctx.session.pointing import pointed_sentences
-from localctx.session.ranking import ranked_blocks
+from localctx.session.ranking import SHARPNESS, ranked_blocks
 from localctx.session.reading import Passage
 from localctx.session.refreshed import Refreshed
 from localctx.session.run import Run
 from localctx.session.supply import Supply, supply
 from localctx.session.token_stream import TokenStream
 from localctx.session.verdicts import why_not_by_itself
+from localctx.session.whole_runs import (
+    CONTENDING_SHARE,
+    MANY_PASSAGES,
+    SpellingModel,
+    have_room,
+    runs_of_blocks,
+    start_of,
+    widened,
+)
 
 __all__ = ["stream_reason", "streamed"]
 
-HEADER_TOKENS = 20
-TABLE_TOKENS = 48
-"""Most of a table's header before a passage that begins in its middle."""
-"""A header line's tokens at most: it is evaluated with every question."""
-SEPARATOR = "\n\n"
 LEAST_REFRESH = 1 / 3
 """What `refresh=auto` evaluates again at least: measured, less leaves competing passages mixed up."""
 SHARE_STEP = 1 / 20
@@ -49,18 +54,6 @@ LAZY_BLOCKS = 4
 """Blocks of a question whose passages must be prefilled first: each takes some 1,500 tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A header line and the passages behind it, which follow each other in their document."""
-
-    header: tuple[int, ...]
-    passages: tuple[Passage, ...]
-
-    @property
-    def n_tokens(self) -> int:
-        return len(self.header) + sum(passage.n_tokens for passage in self.passages)
-
-
 def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Generator[Event, None, Placed]:
     """Choose passages, have their KV at hand, and say how they are put in. `room`: tokens left for them.
 
@@ -69,23 +62,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     """
     run = cache.run
     supplied = yield from supply(cache)
-    asked = run.settings.cache.budget
-    budget = min(room, asked or room)
-    max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
-    stored = [streams[0] for streams in supplied.streams]
-    hits = yield from ranked_blocks(run, index, question, lambda: landmarks_of(cache, stored, question))
-    numbers = yield from pointed_blocks(
-        run,
-        hits,
-        question,
-        budget,
-        lambda number: _cost(run, number),
-        supplied.may_choose,
-        min(LAZY_BLOCKS, max_blocks) if supplied.way == "lazy" else max_blocks,
-    )
-    passages = tuple(run.passage(number) for number in numbers)
-    yield from supplied.provide(passages)
-    groups = list(_groups(cache, passages))
+    passages, groups = yield from _chosen(cache, supplied, index, question, room)
     n_tokens = len(cache.prefix) + sum(group.n_tokens for group in groups)
 
     def arrange(context: KVContext) -> Layout:
@@ -109,7 +86,64 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
 def _cost(run: Run, number: int) -> int:
     """Most tokens that a block takes in the context, with what leads it."""
     _, first, end = run.tokens_of(number)
-    return end - first + HEADER_TOKENS + (TABLE_TOKENS if run.passage(number).table_header else 0)
+    return end - first + _lead(run.passage(number))
+
+
+def _chosen(
+    cache: Cache, supplied: Supply, index: LexicalIndex, question: str, room: int
+) -> Generator[Event, None, tuple[tuple[Passage, ...], list[Group]]]:
+    """The passages, whose KV is on its way, and what leads them."""
+    run, asked, is_lazy = cache.run, cache.run.settings.cache.budget, supplied.way == "lazy"
+    budget, stored = min(room, asked or room), [streams[0] for streams in supplied.streams]
+    max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
+    hits = yield from ranked_blocks(run, index, question, lambda: landmarks_of(cache, stored, question))
+    are_many = max_blocks > MANY_PASSAGES and not is_lazy and run.carried is None and run.blocks is None
+    spell, units = None, runs_of_blocks(run, stored)
+    if are_many and isinstance(cache.model, SpellingModel) and _have_room(run, hits, units, budget):
+        spell = cache.model.text
+    numbers = yield from pointed_blocks(
+        run,
+        hits,
+        question,
+        budget,
+        partial(_cost, run) if spell is None else lambda number: _lead(start_of(run, stored, number, spell)),
+        supplied.may_choose,
+        min(LAZY_BLOCKS, max_blocks) if is_lazy else max_blocks,
+        None if spell is None else units,
+    )
+    passages = tuple(map(run.passage, numbers)) if spell is None else widened(run, stored, numbers, spell)
+    yield from supplied.provide(passages)
+    is_free = run.carried is None and run.blocks is None
+    ordered = _ordered(run, passages, numbers, hits) if is_free else passages
+    groups = groups_of(cache, ordered, are_many=are_many, are_widened=spell is not None)
+    return passages, list(groups)
+
+
+def _ordered(run: Run, passages: Sequence[Passage], numbers: Sequence[int], hits: Hits) -> Sequence[Passage]:
+    """The passages as they are put in: where they are many, the one with the best block is the last."""
+    chosen = set(numbers)
+    best = next((run.tokens_of(number) for number, _ in hits.ranking if number in chosen), None)
+    if best is None:
+        return passages
+    document, first, _ = best
+    holding = [
+        place
+        for place, one in enumerate(passages)
+        if one.document == document and one.first_token <= first < one.first_token + one.n_tokens
+    ]
+    return best_last(passages, holding[0]) if holding else passages
+
+
+def _have_room(run: Run, hits: Hits, units: Units, budget: int) -> bool:
+    """Whether what contends for the answer has room when it is widened; sharp scores lie further apart."""
+    is_sharpened = run.selection is not None and run.selection["embedder"] is not None
+    share = CONTENDING_SHARE ** (SHARPNESS if is_sharpened else 1)
+    return have_room(hits.ranking, units, budget, HEADER_TOKENS, share)
+
+
+def _lead(passage: Passage) -> int:
+    """Most tokens of what leads the passage."""
+    return HEADER_TOKENS + (TABLE_TOKENS if passage.table_header else 0)
 
 
 def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Event, None, str | None]:
@@ -138,62 +172,7 @@ def stream_reason(run: Run, cache: Cache | str, *, fits: bool) -> Generator[Even
     return f"{share:.0%} of it is indexed"
 
 
-def _groups(cache: Cache, passages: Sequence[Passage]) -> Iterator[_Group]:
-    """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
-    stands under the header of the passage before is parted from it without saying it again.
-    """
-    waiting: list[Passage] = []
-    header, said = "", ""
-    is_first = True
-    for passage in passages:
-        line = _header(cache, passage)
-        if waiting:
-            last = waiting[-1]
-            ends_at = (last.document, last.first_token + last.n_tokens)
-            if ends_at == (passage.document, passage.first_token) and line == header:
-                waiting.append(passage)
-                continue
-            yield _group(cache, "" if header == said else header, waiting, is_first)
-            is_first, said = False, header
-        waiting, header = [passage], line
-    if waiting:
-        yield _group(cache, "" if header == said else header, waiting, is_first)
-
-
-def _group(cache: Cache, header: str, passages: Sequence[Passage], is_first: bool) -> _Group:
-    begins_anew = passages[0].text.startswith("\n")
-    ends = "" if begins_anew else "\n"
-    header = "\n".join(filter(None, (header, _table_header(cache, passages[0]))))
-    if not header:  # what begins with a line of its own needs no other: it would take a step of its own
-        text = "" if is_first or begins_anew else SEPARATOR
-    else:
-        text = f"{'' if is_first else SEPARATOR}{header}{ends}"
-    return _Group(tuple(cache.model.tokenize(text, False)) if text else (), tuple(passages))
-
-
-def _header(cache: Cache, passage: Passage) -> str:
-    """The passage's header line, short enough: without the source where there is one document only."""
-    source = passage.source if len(cache.run.readings) > 1 else ""
-    for path in (passage.heading_path[-2:], passage.heading_path[-1:]):
-        if not (source or path or passage.page_label):
-            return ""
-        line = header_line(source, path, passage.page_label)
-        if len(cache.model.tokenize(line, False)) <= HEADER_TOKENS - 3:
-            return line
-    while len(cache.model.tokenize(line, False)) > HEADER_TOKENS - 3:
-        line = f"{line[: len(line) * 3 // 4].rstrip()}…]"
-    return line
-
-
-def _table_header(cache: Cache, passage: Passage) -> str:
-    """The header of the table that the passage begins in, short enough."""
-    line = passage.table_header
-    while len(cache.model.tokenize(line, False)) > TABLE_TOKENS - 3:
-        line = f"{line[: len(line) * 3 // 4].rstrip()}…"
-    return line
-
-
-def _pieces(cache: Cache, group: _Group, refresh: Sequence[tuple[int, int, int]]) -> Iterator[Piece]:
+def _pieces(cache: Cache, group: Group, refresh: Sequence[tuple[int, int, int]]) -> Iterator[Piece]:
     """The header line, and the passages' tokens with what of them is evaluated again."""
     if group.header:
         yield NewTokens(group.header)
@@ -207,7 +186,7 @@ def _pieces(cache: Cache, group: _Group, refresh: Sequence[tuple[int, int, int]]
 
 
 def _refresh(
-    cache: Cache, context: KVContext, groups: Sequence[_Group], question: str
+    cache: Cache, context: KVContext, groups: Sequence[Group], question: str
 ) -> list[tuple[int, int, int]]:
     """(document, start, end) of the tokens that are evaluated again, as many as the settings allow."""
     run = cache.run
@@ -233,7 +212,7 @@ def _refresh(
     return picked(round(share * n_selected)) if share > 0.0 else []
 
 
-def _not_carried(cache: Cache, groups: Sequence[_Group]) -> list[_Group]:
+def _not_carried(cache: Cache, groups: Sequence[Group]) -> list[Group]:
     """The groups without what the context of the question before gives back."""
     carried = cache.run.carried
     if carried is None or carried.is_empty:
@@ -247,7 +226,7 @@ def _not_carried(cache: Cache, groups: Sequence[_Group]) -> list[_Group]:
             if not carried.holds(cache.space, (desk.documents[one.document], one.first_token, one.n_tokens))
         )
         if new:
-            fresh.append(_Group(group.header if new[0] is group.passages[0] else (), new))
+            fresh.append(Group(group.header if new[0] is group.passages[0] else (), new))
     return fresh
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from localctx import _native
 from localctx.kv import RUN_TOKENS, KVChunk, KVContext, KVPart, PrefillPolicy
+from localctx.verify.predictions import Reference, Rows, log_softmax
 
 __all__ = ["Figures", "ScoringContext", "Setting", "Span", "compare", "spans_of"]
 
@@ -24,8 +25,6 @@ NEEDY_SHARE = 0.1
 """The share of tokens that lose most without the context: those that need it."""
 SHORT_CONTEXT = 128
 """Tokens of context left where there is "none"."""
-
-Rows = NDArray[np.float32]
 
 
 class ScoringContext(KVContext, Protocol):
@@ -166,44 +165,30 @@ def _place(context: KVContext, tokens: Sequence[int], runs: Sequence[bytes]) -> 
         raise ValueError(f"{n_evaluated} tokens were not among the runs")
 
 
-def _log_softmax(logits: Rows) -> Rows:
-    shifted: Rows = logits - logits.max(axis=1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return shifted
-
-
-def _reference(context: ScoringContext, tokens: Sequence[int], target: Sequence[int]) -> Rows:
-    """Log-probabilities after each target token but the last, all tokens evaluated exactly."""
+def _reference(context: ScoringContext, tokens: Sequence[int], target: Sequence[int]) -> Reference:
+    """Predictions of each target token but the first, all tokens evaluated exactly."""
     rows: list[Rows] = []
     context.place(tokens, [])
-    context.score(target, lambda _, logits: rows.append(_log_softmax(logits)))
-    return np.concatenate(rows)[:-1]
+    context.score(target, lambda _, logits: rows.append(log_softmax(logits)))
+    return Reference(np.concatenate(rows)[:-1], target[1:])
 
 
 def _needy(
-    context: ScoringContext, tokens: Sequence[int], target: Sequence[int], exact: Rows
+    context: ScoringContext, tokens: Sequence[int], target: Sequence[int], exact: Reference
 ) -> NDArray[np.bool_]:
     """The target tokens whose probability falls most when only the nearest context is left."""
-    following = np.asarray(target[1:])
-    at = np.arange(len(following))
-    falls = exact[at, following] - _reference(context, tokens, target)[at, following]
+    falls = _reference(context, tokens, target).nll - exact.nll
     n_needy = max(1, round(NEEDY_SHARE * len(falls)))
     needy = np.zeros(len(falls), bool)
     needy[np.argsort(-falls, kind="stable")[:n_needy]] = True
     return needy
 
 
-def _score(context: ScoringContext, target: Sequence[int], exact: Rows, found: Figures) -> None:
+def _score(context: ScoringContext, target: Sequence[int], exact: Reference, found: Figures) -> None:
     """Predict the target behind what is placed, and add what differs from the exact predictions."""
-    following = np.asarray(target[1:])
 
     def take(first: int, logits: Rows) -> None:
-        end = min(first + len(logits), len(exact))
-        if end <= first:
-            return
-        here, there = _log_softmax(logits[: end - first]), exact[first:end]
-        at, tokens = np.arange(end - first), following[first:end]
-        kl = (np.exp(there, dtype=np.float64) * (there - here)).sum(axis=1)
-        found.add(kl, here.argmax(1) == there.argmax(1), (there - here)[at, tokens].astype(np.float64))
+        one = exact.against(first, logits)
+        found.add(one.kl, one.agrees, one.nll_rise)
 
     context.score(target, take)

@@ -33,7 +33,7 @@ from localctx.values import Block, Scores, Tokenizer
 from localctx.verify.model import GateModel
 from localctx.verify.probes import KINDS, PROBES, Probe
 
-__all__ = ["HeadModel", "HeadReport", "Planted", "find_heads", "plant"]
+__all__ = ["HeadModel", "HeadReport", "Planted", "all_heads", "find_heads", "plant"]
 
 MAX_HEADS = 8
 BETWEEN_TOKENS = 250
@@ -145,7 +145,7 @@ def find_heads(
     engine does.
     """
     planted = plant(text, probes, model.tokenize)
-    every = _all_heads(model)
+    every = all_heads(model)
     column = _column(model, planted, every)
     scores = _Asker(model, every, column, planted.starts).ask_all(probes, tell)
     chosen = _chosen(every, scores, planted)
@@ -159,7 +159,7 @@ def find_heads(
     return HeadReport(found.heads if is_good else (), n_bytes, len(judged), len(planted.texts), recall)
 
 
-def _all_heads(model: QueryModel) -> HeadSet:
+def all_heads(model: QueryModel) -> HeadSet:
     """Every query head of a model."""
     heads, kv_heads = [], []
     for layer, (n_query, n_kv) in enumerate(model.queries.heads):

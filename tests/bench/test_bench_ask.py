@@ -52,6 +52,7 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
         assert zero["n_restored"] > 128  # passages, not the prefix alone
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
+    assert shown["indexing"]["peak_memory_bytes"] > 1e6
     assert shown["tokens_per_s_first_quarter"] > 0 < shown["tokens_per_s_last_quarter"]
     parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
     assert all(parts[way][part] > 0 for way in STORED for part in ("select", "assemble", "question"))

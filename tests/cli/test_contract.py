@@ -69,14 +69,6 @@ def test_the_page_lists_every_command() -> None:
         assert re.search(rf"`(?:localctx )?{name}[ `]", text), name
 
 
-@pytest.mark.parametrize("command", ["eval ruler", "eval leader", "eval kv", "bench compare"])
-def test_a_later_command_says_so(localctx: Run, command: str) -> None:
-    result = localctx(*command.split())
-    assert (result.code, result.out) == (2, "")
-    assert "not available yet" in result.err
-    assert result.err.count("\n") == 1
-
-
 def test_a_wrong_strategy_is_refused_before_anything_is_opened(localctx: Run) -> None:
     for words in (["summarize", "nowhere.txt", "--strategy", "retrieve"],
                   ["ask", "nowhere.txt", "-q", "?", "--strategy", "map-reduce"]):  # fmt: skip

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from localctx.cli.render import Reporter
+from localctx.session.events import Planned
+
 Run = Callable[..., Any]
 SCHEMA = {"properties": {"id": {"type": "integer"}, "city": {"const": "Oslo"}}, "required": ["id", "city"]}
 ROWS = "id,city\n1,Oslo\n2,Lyon\n3,Oslo\n"
@@ -20,8 +23,8 @@ def call(localctx: Run, tiny_model_path: Path, tmp_path: Path) -> Run:
     (tmp_path / "rows.csv").write_text(ROWS)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
 
-    def extract(*words: str) -> Any:
-        file, schema = str(tmp_path / "rows.csv"), str(tmp_path / "schema.json")
+    def extract(*words: str, name: str = "rows.csv") -> Any:
+        file, schema = str(tmp_path / name), str(tmp_path / "schema.json")
         options = ["-m", str(tiny_model_path), "--store", "off", "--embedder", "off"]
         return localctx("extract", file, "--schema", schema, *options, *words)
 
@@ -49,6 +52,31 @@ def test_json_and_lines_hold_the_same_records(call: Run) -> None:
     assert [(ROWS[one["start"] : one["end"]], one["quote"]) for one in lines[1]["citations"]] == [
         ("3,Oslo", "3,Oslo")
     ]
+
+
+def test_a_warning_is_told_once_and_one_thing_is_not_several(call: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,city\n1,Os\0lo\n")
+    result = call()
+    assert result.err.count("NUL") == 1
+    assert "— extract: 1 record (read by their parser); 1 of 1 record read\n" in result.err
+    assert call("--json").json["warnings"] == ["1 NUL or lone surrogate characters were removed"]
+
+
+def test_a_line_that_is_no_record_is_not_laid_to_the_model(call: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('{"id": 1, "city": "Oslo"}\n{"id": 3, "ci')
+    (tmp_path / "rows.csv").rename(tmp_path / "rows.jsonl")
+    result = call(name="rows.jsonl")
+    assert result.err.count("warning: ") == 1
+    assert "1 line is no record" in result.err
+    assert "--max-tokens" not in result.err
+
+
+def test_the_quick_look_is_named_only_where_parts_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = Reporter(as_json=False, quiet=False, verbose=False, shows_answer=True)
+    reporter.event(Planned("map-reduce", "every sentence is read", 200_000, 0))
+    assert "condense" not in capsys.readouterr().err
+    reporter.event(Planned("map-reduce", "does not fit", 200_000, 4096, n_parts=50))
+    assert "--strategy condense" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["--json", "--jsonl", "--quiet"])

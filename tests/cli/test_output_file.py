@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localctx.cli.output_file import check_writable, write_whole
-from localctx.errors import UsageError
+from localctx.errors import LocalctxError, UsageError
 
 
 def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -72,6 +72,12 @@ def test_what_cannot_be_written_is_refused_at_once(tmp_path: Path, name: str) ->
         check_writable(tmp_path / name)
 
 
+def test_a_name_is_told_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot write") as refused:
+        check_writable(tmp_path / "no" / "a\nb\x1b[31m")
+    assert refused.value.message.isprintable()
+
+
 def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "out").write_text("old")
 
@@ -79,6 +85,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(LocalctxError, match="no space left") as failed:
         write_whole(tmp_path / "out", "new")
+    assert (failed.value.exit_code, "free some space" in failed.value.hint) == (1, True)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out", "old")]

@@ -77,6 +77,23 @@ def test_nothing_of_a_document_reaches_the_terminal_raw(model: str, tmp_path: Pa
         assert raw not in shown
 
 
+@pytest.mark.parametrize("form", ["--json", "--jsonl", "--quiet"])
+def test_no_record_reaches_the_terminal_raw(model: str, tmp_path: Path, form: str) -> None:
+    path = tmp_path / "evil.csv"
+    path.write_text("id,name\n7,\x9b31mred\u202e\x1b]0;x\x07\n", encoding="utf-8")
+    schema = '{"properties": {"id": {"type": "integer"}, "name": {"type": "string"}}, "required": ["id"]}'
+    shown = on_a_terminal(["extract", str(path), "--schema", schema, "--model", model, form])
+    assert "evil.csv" in shown
+    assert not {"\x9b", "\u202e", "\x07"} & set(shown)
+    assert "\x1b]0;" not in shown
+
+
+def test_a_terminal_shows_letters_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "turned.csv"
+    path.write_text("paid,\u202e0001\n\u05e9\u05dc\u200f,2\n", encoding="utf-8")
+    assert on_a_terminal(["chunk", "--text", str(path)]) == "paid,\ufffd0001\n\u05e9\u05dc\u200f,2\n"
+
+
 def test_marks_link_to_files_on_a_terminal_only(model: str, tmp_path: Path) -> None:
     path = tmp_path / "with space#é.txt"
     path.write_text("The vault code is 7734.\n")

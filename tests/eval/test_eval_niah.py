@@ -16,8 +16,8 @@ from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
-from localctx.eval.asking import MODES
 from localctx.eval.generate import Wanted
+from localctx.eval.modes import MODES
 from localctx.eval.niah import Options, measure, parse_length
 from localctx.eval.report import Report
 from localctx.settings import Settings

@@ -22,11 +22,24 @@ def test_the_best_blocks_in_document_order() -> None:
     assert chosen.n_tokens == 200 and chosen.outcome == "chosen"
 
 
-def test_budget_counts_header_lines_and_passes_over_what_is_too_large() -> None:
-    chosen = choose(scores(9, 8, 7), [500, 90, 90], budget_tokens=230, header_tokens=20)
+def test_what_is_too_large_is_passed_over() -> None:
+    chosen = choose(scores(9, 8, 7), [520, 110, 110], budget_tokens=230)
     assert chosen.indices == (1, 2)
     assert chosen.n_tokens == 220
-    assert choose(scores(9, 8, 7), [500, 90, 90], budget_tokens=219, header_tokens=20).indices == (1,)
+    assert choose(scores(9, 8, 7), [520, 110, 110], budget_tokens=219).indices == (1,)
+
+
+def test_what_another_block_brought_whole_costs_nothing() -> None:
+    """Blocks of 100 tokens in runs of 128: the third of them by score lies in runs that are there."""
+
+    def units(block: int) -> dict[int, int]:
+        return dict.fromkeys(range(100 * block // 128, (100 * block + 99) // 128 + 1), 128)
+
+    found = choose(scores(9, 7, 8, 6, 0, 5), [20] * 6, budget_tokens=4 * 128 + 40, units=units)
+    assert found.indices == (0, 1, 2, 3)  # block 3 adds the run behind those of 0, 1 and 2
+    assert found.n_tokens == 4 * 128 + 40  # two of them began a stretch of their own
+    assert choose(scores(9, 7, 8, 6), [20] * 4, budget_tokens=4 * 128, units=units).indices == (0, 1, 2)
+    assert choose(scores(9, 0, 8), [20] * 3, budget_tokens=3 * 128 + 20, units=units).indices == (0,)
 
 
 def test_blocks_far_below_the_best_are_left_out() -> None:
@@ -66,7 +79,7 @@ def test_a_neighbour_enters_only_when_it_scores() -> None:
 
 
 def test_a_very_short_block_brings_the_next_along() -> None:
-    chosen = choose(scores(0, 10, 0, 0), [50, 5, 50, 50], budget_tokens=999, header_tokens=48)
+    chosen = choose(scores(0, 10, 0, 0), [50, 5, 50, 50], budget_tokens=999)
     assert [(block.index, block.why) for block in chosen.blocks] == [(1, "score"), (2, "completes")]
     assert choose(scores(0, 10), [50, 5], budget_tokens=999).indices == (1,)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from localctx.session.header_lines import SEPARATOR, groups_of
 from localctx.session.reading import Passage
-from localctx.session.streaming import SEPARATOR, _groups
 
 TOKENS = 10
 
@@ -15,11 +15,14 @@ def passage(number: int, heading: str, first_token: int, text: str = "words") ->
     return Passage(0, number, number + 1, text, TOKENS, "a.md", None, None, (heading,), first_token)
 
 
-def said(*passages: Passage) -> list[tuple[str, int]]:
+def said(*passages: Passage, are_many: bool = False, are_widened: bool = False) -> list[tuple[str, int]]:
     """Text before each group, of tokens that are its bytes, and the group's passages."""
     model = SimpleNamespace(tokenize=lambda text, first: list(text.encode()))
     cache: Any = SimpleNamespace(model=model, run=SimpleNamespace(readings=[None]))
-    return [(bytes(group.header).decode(), len(group.passages)) for group in _groups(cache, passages)]
+    return [
+        (bytes(group.header).decode(), len(group.passages))
+        for group in groups_of(cache, passages, are_many=are_many, are_widened=are_widened)
+    ]
 
 
 def test_each_section_is_named_once_in_a_row() -> None:
@@ -38,3 +41,19 @@ def test_each_section_is_named_once_in_a_row() -> None:
         ("", 1),
         (f"{SEPARATOR}[One]\n", 1),
     ]
+
+
+def test_a_long_passage_goes_on_under_the_next_heading() -> None:
+    passages = passage(0, "One", 0), passage(1, "Two", TOKENS), passage(2, "One", 50), passage(3, "One", 90)
+    assert said(*passages) == [
+        ("[One]\n", 1),
+        (f"{SEPARATOR}[Two]\n", 1),
+        (f"{SEPARATOR}[One]\n", 1),
+        (SEPARATOR, 1),
+    ]
+    assert said(*passages, are_many=True, are_widened=True) == [
+        ("[One]\n", 2),  # what follows stood under Two: One is said again
+        (f"{SEPARATOR}[One]\n", 1),
+        ("", 1),
+    ]
+    assert said(*passages, are_many=True)[-1] == ("", 1)

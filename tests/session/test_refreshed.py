@@ -12,11 +12,13 @@ from engine.tiny_gguf import bpe_vocabulary, write_tiny_gguf
 from session.test_kept_kv import LONG, Place, chapters
 
 from localctx.engine.kv_context import LlamaKVContext
+from localctx.engine.llama import LlamaModel
 from localctx.kv import KVPart
 from localctx.session import refreshed
 from localctx.session.answer import Answer
 from localctx.session.kept import Kept
 from localctx.session.one_context import Held
+from localctx.session.speeds import Speeds
 from localctx.store import KVStore
 
 
@@ -277,3 +279,19 @@ def test_a_store_that_stays_open_serves_them(indexed: Place) -> None:
 @pytest.fixture
 def place(tmp_path: Path, tiny_model_path: Path) -> Place:
     return Place(tmp_path, tiny_model_path)
+
+
+def test_a_gpu_that_evaluates_sooner_than_a_disk_writes_keeps_nothing(
+    indexed: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LlamaModel, "is_offloaded", True)
+    put(indexed, question="code of gate 7?")
+    n_files = len({segment for _, segment, _ in kept(indexed)})
+    assert n_files == 1  # no speed is known
+    rate = 2.0 * refreshed.KEEPING_BYTES_PER_S
+    monkeypatch.setattr(Speeds, "get", lambda *_: rate)
+    put(indexed, question="code of gate 9?")
+    assert len({segment for _, segment, _ in kept(indexed)}) == n_files
+    monkeypatch.setattr(Speeds, "get", lambda *_: 1.0)
+    put(indexed, question="code of gate 9?")
+    assert len({segment for _, segment, _ in kept(indexed)}) == n_files + 1

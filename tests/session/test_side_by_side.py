@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
@@ -25,7 +25,10 @@ from localctx.errors import LocalctxError, ModelError, OutOfMemory, UsageError
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
 from localctx.session.events import Event, Failed, Finished, Text
+from localctx.session.judging import judge
+from localctx.session.seats import Seats
 from localctx.session.side_by_side import SideBySide, ask_many
+from localctx.session.streaming import streamed
 from localctx.settings import Settings
 
 __all__ = ["opened"]
@@ -142,6 +145,41 @@ def test_stored_kv_gives_the_same_answers(bench: Bench, kv: str) -> None:
         assert n_all >= by_itself.coverage.tokens_attended
         assert answer.tokens.evaluated <= by_itself.tokens.evaluated
     assert len({answer.tokens.generated and tuple(tokens) for tokens, answer in together}) > 2
+
+
+def test_choosing_and_judging_go_on_while_the_model_is_at_work(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = bench.document(LONG)
+    bench.index(bench.folder / "book.md")
+    settings = {"strategy": "stream", "max_tokens": 8, "kv": "refresh=0"}
+    alone = bench.one_by_one([book], QUESTIONS, **settings)
+    beside: dict[str, list[bool]] = {"streamed": [], "judge": []}
+    asking = SideBySide(bench.open, bench.settings(**settings), n_parallel=2)
+
+    def watched(name: str, of: Callable[..., Generator[Event, None, Any]]) -> None:
+        def run(*given: object) -> Generator[Event, None, Any]:
+            beside[name].append(asking._seats.is_evaluating)
+            return (yield from of(*given))
+
+        monkeypatch.setattr(f"localctx.session.ask.{name}", run)
+
+    watched("streamed", streamed)
+    watched("judge", judge)
+    monkeypatch.setattr(Seats, "overlaps", True)
+    answers: dict[int, Answer] = {}
+    with asking:
+        for question in QUESTIONS:
+            asking.submit([book], question)
+        seats = [question.seat for question in asking._queue]
+        for ticket, event in asking:
+            assert not isinstance(event, Failed), event.error
+            if isinstance(event, Finished):
+                answers[ticket] = event.answer
+    same([(bench.written.taken(seat.number or 0), answers[n]) for n, seat in enumerate(seats)], alone)
+    assert beside["streamed"][1:] == [True] * 5  # before the first there is nothing to evaluate
+    assert beside["judge"][0]
+    assert not beside["judge"][-1]  # nor after the last
 
 
 def test_what_is_not_indexed_is_prefilled_beside_the_others(bench: Bench) -> None:

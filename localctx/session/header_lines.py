@@ -1,0 +1,106 @@
+"""What stands before the passages of an answer from stored KV: short header lines, each said once in a row.
+
+They are evaluated with every question. Knows no scores and no KV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from localctx.selection import header_line
+from localctx.session.cache import Cache
+from localctx.session.reading import Passage
+
+__all__ = ["HEADER_TOKENS", "SEPARATOR", "TABLE_TOKENS", "Group", "groups_of"]
+
+HEADER_TOKENS = 20
+"""A header line's tokens at most: it is evaluated with every question."""
+TABLE_TOKENS = 48
+"""Most of a table's header before a passage that begins in its middle."""
+SEPARATOR = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A header line and the passages behind it, which follow each other in their document."""
+
+    header: tuple[int, ...]
+    passages: tuple[Passage, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of both."""
+        return len(self.header) + sum(passage.n_tokens for passage in self.passages)
+
+
+def groups_of(
+    cache: Cache, passages: Sequence[Passage], *, are_many: bool = False, are_widened: bool = False
+) -> Iterator[Group]:
+    """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
+    stands under the header of the passage before is parted from it without saying it again.
+
+    are_many: nothing parts them then, since each gap takes a step, or room, of its own · are_widened: they
+    are long, and one that goes on joins under any header: it begins with its heading.
+    """
+    waiting: list[Passage] = []
+    header = ""
+    said: str | None = ""
+    parting: str | None = None
+    for passage in passages:
+        goes_on = bool(waiting) and _end(waiting[-1]) == (passage.document, passage.first_token)
+        line = header if goes_on and are_widened else _header(cache, passage)
+        if goes_on and line == header:
+            waiting.append(passage)
+            continue
+        if waiting:
+            yield _group(cache, "" if header == said else header, waiting, parting)
+            said, parting = header if _is_under_one(waiting) else None, "" if are_many else SEPARATOR
+        waiting, header = [passage], line
+    if waiting:
+        yield _group(cache, "" if header == said else header, waiting, parting)
+
+
+def _is_under_one(passages: Sequence[Passage]) -> bool:
+    """Whether the last passage stands under the heading of the first, and on its page."""
+    first, last = passages[0], passages[-1]
+    return (first.heading_path, first.page_label) == (last.heading_path, last.page_label)
+
+
+def _end(passage: Passage) -> tuple[int, int]:
+    """(document, first token behind the passage)."""
+    return passage.document, passage.first_token + passage.n_tokens
+
+
+def _group(cache: Cache, header: str, passages: Sequence[Passage], parting: str | None) -> Group:
+    """parting: what stands between passages without a header; None: these are the first."""
+    begins_anew = passages[0].text.startswith("\n")
+    ends = "" if begins_anew else "\n"
+    header = "\n".join(filter(None, (header, _table_header(cache, passages[0]))))
+    if not header:  # what begins with a line of its own needs no other: it would take a step of its own
+        text = "" if begins_anew else parting or ""
+    else:
+        text = f"{'' if parting is None else SEPARATOR}{header}{ends}"
+    return Group(tuple(cache.model.tokenize(text, False)) if text else (), tuple(passages))
+
+
+def _header(cache: Cache, passage: Passage) -> str:
+    """The passage's header line, short enough: without the source where there is one document only."""
+    source = passage.source if len(cache.run.readings) > 1 else ""
+    for path in (passage.heading_path[-2:], passage.heading_path[-1:]):
+        if not (source or path or passage.page_label):
+            return ""
+        line = header_line(source, path, passage.page_label)
+        if len(cache.model.tokenize(line, False)) <= HEADER_TOKENS - 3:
+            return line
+    while len(cache.model.tokenize(line, False)) > HEADER_TOKENS - 3:
+        line = f"{line[: len(line) * 3 // 4].rstrip()}…]"
+    return line
+
+
+def _table_header(cache: Cache, passage: Passage) -> str:
+    """The header of the table that the passage begins in, short enough."""
+    line = passage.table_header
+    while len(cache.model.tokenize(line, False)) > TABLE_TOKENS - 3:
+        line = f"{line[: len(line) * 3 // 4].rstrip()}…"
+    return line

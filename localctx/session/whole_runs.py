@@ -1,0 +1,126 @@
+"""Passages widened to the runs of KV that they lie in: what is read for them anyway is attended too.
+
+Where many passages are attended, most lie across two runs. Widened they are half as many for as many tokens,
+and so are the runs that are read and the header lines. Knows no scores.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from localctx.session.reading import Passage, Reading
+from localctx.session.run import Run
+from localctx.session.token_stream import TokenStream
+
+__all__ = [
+    "CONTENDING_SHARE",
+    "MANY_PASSAGES",
+    "Spell",
+    "SpellingModel",
+    "have_room",
+    "runs_of_blocks",
+    "start_of",
+    "widened",
+]
+
+MANY_PASSAGES = 16
+"""A budget for more passages than these may widen them; with fewer, precision counts more."""
+CONTENDING_SHARE = 0.5
+"""Blocks that score as much of the best one must all have room, widened (docs/decisions/0002): else passages
+that are found among 60 are not among 30.
+"""
+Spell: TypeAlias = Callable[[Sequence[int]], str]
+
+
+@runtime_checkable
+class SpellingModel(Protocol):
+    """A model that says what its tokens stand for."""
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """What content tokens stand for, without a character at the end that is not whole."""
+
+
+def runs_of_blocks(run: Run, streams: Sequence[TokenStream]) -> Callable[[int], Mapping[Hashable, int]]:
+    """For selection.choose(): the runs that a block lies in, with their tokens. streams: of each document."""
+
+    @cache
+    def units(number: int) -> Mapping[Hashable, int]:
+        document, first, end = run.tokens_of(number)
+        spans = streams[document].spans
+        places = streams[document].runs_of(first, end)
+        return {(document, place): spans[place][1] - spans[place][0] for place in places}
+
+    return units
+
+
+def have_room(
+    ranking: Sequence[tuple[int, float]],
+    units: Callable[[int], Mapping[Hashable, int]],
+    budget: int,
+    n_lead: int,
+    share: float = CONTENDING_SHARE,
+) -> bool:
+    """Whether the budget holds all blocks that contend, widened, each with n_lead tokens before it.
+
+    ranking: (block, score), best first.
+    """
+    taken: dict[Hashable, int] = {}
+    for n_blocks, (number, score) in enumerate(ranking, 1):
+        if score < share * ranking[0][1]:
+            break
+        taken.update(units(number))
+        if sum(taken.values()) + n_blocks * n_lead > budget:
+            return False
+    return True
+
+
+def start_of(run: Run, streams: Sequence[TokenStream], number: int, spell: Spell) -> Passage:
+    """Where the first of the runs that a block lies in begins, up to the end of the block there."""
+    document, first, _ = run.tokens_of(number)
+    stream, reading = streams[document], run.readings[document]
+    start = stream.spans[stream.run_at(first)][0]
+    return reading.part(bisect_right(reading.first_tokens, start) - 1, start, reading.n_tokens, spell)
+
+
+def widened(
+    run: Run, streams: Sequence[TokenStream], numbers: Sequence[int], spell: Spell
+) -> tuple[Passage, ...]:
+    """The blocks with these running numbers, and what else lies in their runs, in document order: each block
+    a passage of its own, as far as it lies in them. Passages that follow each other are neighbours.
+    """
+    wanted: dict[int, set[int]] = {}
+    for number in numbers:
+        document, first, end = run.tokens_of(number)
+        wanted.setdefault(document, set()).update(streams[document].runs_of(first, end))
+    return tuple(
+        passage
+        for document, places in sorted(wanted.items())
+        for first, end in _spans(streams[document], places)
+        for passage in _passages(run.readings[document], first, end, spell)
+    )
+
+
+def _spans(stream: TokenStream, places: set[int]) -> Iterator[tuple[int, int]]:
+    """The tokens [first, end) of the runs, neighbours as one."""
+    first = end = -1
+    for start, stop in (stream.spans[place] for place in sorted(places)):
+        if start != end:
+            if end > first:
+                yield first, end
+            first = start
+        end = stop
+    if end > first:
+        yield first, end
+
+
+def _passages(reading: Reading, first: int, end: int, spell: Spell) -> Iterator[Passage]:
+    """The blocks of the tokens [first, end), the outer ones cut."""
+    at = first
+    while at < end:
+        number = bisect_right(reading.first_tokens, at) - 1
+        passage = reading.part(number, at, end, spell)
+        yield passage
+        at += passage.n_tokens
