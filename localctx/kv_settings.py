@@ -155,7 +155,8 @@ class KVSettings:
             "question singles out, then the sentences that it points at; `auto`: as much as `--latency` "
             "allows, at least a third, and all where that is four fifths or more. What was evaluated is kept "
             "with the (first) document while the store has room, 256 MB a question at most: the same "
-            "passages and sentences cost nothing the next time",
+            "passages and sentences cost nothing the next time. Not where a GPU evaluates sooner than it "
+            "is written",
         ),
     )
     lazy: Lazy = field(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol
 
@@ -26,6 +27,8 @@ _LONE = (
     "\uf8ff",
     "\u2063",
 )  # characters that merge with no neighbour in SentencePiece vocabularies
+N_KNOWN, SHORT_CHARACTERS = 2048, 128
+"""Texts as short as a header line whose tokens are remembered: the next question has many of them again."""
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -80,12 +83,16 @@ class ContentTokenizer:
         kept = [text for token, text in vocabulary.user_defined.items() if token not in markers and text]
         self._kept = _alternatives(kept) if vocabulary.adds_space else None
         self._controls: re.Pattern[str] | None = None
+        self._known = lru_cache(N_KNOWN)(self._tokens)
 
     def __call__(self, text: str, first: bool = True) -> list[int]:
         """Token ids of `text`; `first`: it begins a text, so SentencePiece's space stays.
 
         Raises ModelError when the vocabulary gives control tokens even for single characters.
         """
+        return list((self._known if len(text) <= SHORT_CHARACTERS else self._tokens)(text, first))
+
+    def _tokens(self, text: str, first: bool) -> Sequence[int]:
         tokens = self._encode(self._pieces(text, self._markers), first)
         if self.forbidden.isdisjoint(tokens):
             return tokens

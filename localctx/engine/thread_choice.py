@@ -20,7 +20,7 @@ N_TRIED = 12
 """Steps that each of two numbers gets in a trial."""
 FIRST_TRIAL, LONGEST_WAIT = 64, 1024
 """Steps before the first trial of a size, and at most between two; each trial without a change doubles it."""
-WORTH = 0.87
+WORTH = 0.75
 """More threads are taken where they need less than this share of the time: else CPUs are left to others."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from localctx.eval.kv_tables import kv_tables
 from localctx.eval.tables import Table, cell, generic_tables
 
 __all__ = ["RENDERERS", "tables_of"]
@@ -83,6 +84,33 @@ def _scores(found: Result | None) -> str:
     return " · ".join(cell(found[name]) for name in ("recall", "declined", "false_answers"))
 
 
+def _leader(result: Result) -> list[Table]:
+    """`eval leader`: the measures, then right answers by distance and under each change."""
+    measures = {
+        "n": "questions", "match": "right", "declined": "declined", "false_answers": "false", "lpa5": "LPA@5",
+        "cri_delta": "CRI-Δ", "cri_without": "CRI without evidence", "ldr": "LDR",
+    }  # fmt: skip
+    at = {"length": "tokens", "language": "language", "mode": "mode"}
+    parts = {
+        f"{result['model']['name']}, {result['haystack']}": ("scores", measures),
+        "As evidence moves away": (
+            "distances", {"distance": "tokens to the end", "match": "right", "lpa5": "LPA@5", "kept": "kept"}
+        ),
+        "As documents change": (
+            "perturbations",
+            {"perturbation": "change", "n": "questions", "match": "right", "base_match": "right before",
+             "lpa5": "LPA@5", "cri_delta": "CRI-Δ", "cri_value": "CRI-Δ of the value"},
+        ),
+        "At random": ("chance", {"match": "right", "lpa5": "LPA@5"}),
+    }  # fmt: skip
+    tables = []
+    for title, (part, named) in parts.items():
+        columns = {**at, **named} if part != "chance" else {**dict(list(at.items())[:2]), **named}
+        rows = [[cell(row.get(key)) for key in columns] for row in result[part]]
+        tables += [Table(title, tuple(columns.values()), rows)] if rows else []
+    return tables
+
+
 def _layers(result: Result) -> list[Table]:
     """`python -m localctx.eval.layers`: a row an arm."""
     rows = [
@@ -99,7 +127,10 @@ def _layers(result: Result) -> list[Table]:
 
 RENDERERS: dict[str, Callable[[Result], list[Table]]] = {
     "localctx.bench.compare": _compared,
+    "localctx.eval.kv": kv_tables,
+    "localctx.eval.leader": _leader,
     "localctx.eval.niah": _answered,
+    "localctx.eval.ruler": _answered,
     "localctx.eval.layers": _layers,
 }
 """By a schema without its version."""

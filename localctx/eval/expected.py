@@ -1,5 +1,6 @@
-"""What a model expects of a given answer, token by token, where a session is about to answer; and how far two
-such expectations are apart. Knows no documents and no scores.
+"""What a model expects of a given answer, token by token, where a session is about to answer.
+
+Knows no documents and no scores; predictions.py compares what two of them expect.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from localctx.kv import KVContext
 from localctx.session.cache import Cache
@@ -20,15 +20,13 @@ from localctx.session.placing import Placed, decode_placed
 from localctx.session.run import Run
 from localctx.session.strategy import round_n_ctx
 from localctx.values import Prompt, Request
+from localctx.verify.predictions import Rows
 
-__all__ = ["LogP", "Reference", "Teacher", "divergence"]
-
-LogP = NDArray[np.float64]
-"""Log-probabilities, [n_tokens, n_vocab]."""
+__all__ = ["GivenAnswer", "Teacher"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class GivenAnswer:
     """The answer that is taken for granted: its tokens, and which of them are the right value."""
 
     tokens: tuple[int, ...] = ()
@@ -37,7 +35,7 @@ class Reference:
 
 @runtime_checkable
 class _Scoring(Protocol):
-    def score(self, tokens: Sequence[int], on_rows: Callable[[int, NDArray[np.float32]], None]) -> int:
+    def score(self, tokens: Sequence[int], on_rows: Callable[[int, Rows], None]) -> int:
         """Evaluate tokens behind what is held; on_rows gets (index of the first row, logits)."""
 
 
@@ -45,11 +43,11 @@ class _Scoring(Protocol):
 class Teacher:
     """A session's Decoding: an answer as ever, and before it what the model expects of a given one.
 
-    log_p: [reference tokens, n_vocab]; None where nothing was asked for, or no context shows logits.
+    logits: [reference tokens, n_vocab]; None where nothing was asked for, or no context shows logits.
     """
 
     reference: Sequence[int]
-    log_p: LogP | None = None
+    logits: Rows | None = None
     n_ctx: int = 0
     shares_beginnings: bool = True
 
@@ -71,19 +69,6 @@ class Teacher:
             return
         lead = (*prompt.tokens[len(context.held_tokens) :], *prompt.closing)
         tokens = (*lead, *self.reference[:-1])
-        rows: list[NDArray[np.float32]] = []
+        rows: list[Rows] = []
         if context.score(tokens, lambda _, logits: rows.append(logits)) == len(tokens):
-            self.log_p = _log_softmax(np.concatenate(rows)[len(lead) - 1 :])
-
-
-def _log_softmax(logits: NDArray[np.float32]) -> LogP:
-    rows = logits.astype(np.float64)
-    rows -= rows.max(axis=1, keepdims=True)
-    found: LogP = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
-    return found
-
-
-def divergence(base: LogP, other: LogP) -> LogP:
-    """KL(base ‖ other) of each row, in nats: sum of p · (log p - log q)."""
-    found: LogP = (np.exp(base) * (base - other)).sum(axis=1)
-    return np.maximum(found, 0.0)
+            self.logits = np.concatenate(rows)[len(lead) - 1 :]

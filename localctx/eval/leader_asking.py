@@ -14,7 +14,7 @@ from localctx.errors import Interrupted
 from localctx.eval.asking import Examiner, block_of, missing_selectors, oracle_blocks, why_not_exact
 from localctx.eval.documents import Question
 from localctx.eval.drafts import Written
-from localctx.eval.expected import LogP, Reference, Teacher, divergence
+from localctx.eval.expected import GivenAnswer, Teacher
 from localctx.eval.modes import BOUND, EXACT, ORACLE_STORED, STREAM
 from localctx.eval.scoring import Score, score
 from localctx.index.terms import content_words
@@ -27,6 +27,7 @@ from localctx.session.provenance import Citation
 from localctx.session.ranking import vectors_of
 from localctx.session.run import Run, start
 from localctx.values import Tokenizer
+from localctx.verify.predictions import Reference, Rows, log_softmax
 
 __all__ = ["WITHOUT", "LeaderExaminer", "Outcome", "Told", "Variant", "is_located"]
 
@@ -82,19 +83,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """An outcome, and what was expected of each token of the reference answer."""
+    """An outcome, and the logits of each token of the given answer."""
 
     outcome: Outcome
-    log_p: LogP | None
+    logits: Rows | None
 
-    def beside(self, base: Told, reference: Reference) -> Outcome:
-        """The outcome with how far it is from the base's."""
-        if self.log_p is None or base.log_p is None:
+    def beside(self, base: Reference | None, given: GivenAnswer) -> Outcome:
+        """The outcome with how far what was expected is from what the base expects."""
+        if self.logits is None or base is None:
             return self.outcome
-        kl = divergence(base.log_p, self.log_p)
-        first, end = reference.value
-        of_value = float(kl[first:end].mean()) if first < end else None
-        return replace(self.outcome, kl=float(kl.mean()), kl_value=of_value)
+        kl = base.against(0, self.logits.copy()).kl
+        first, end = given.value
+        of_value = max(0.0, float(kl[first:end].mean())) if first < end else None
+        return replace(self.outcome, kl=max(0.0, float(kl.mean())), kl_value=of_value)
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class LeaderExaminer:
     skipped: dict[str, str] = field(default_factory=dict)
     _blocks: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
-    def examine(self, variants: Sequence[Variant], references: Sequence[Reference]) -> Iterator[Outcome]:
+    def examine(self, variants: Sequence[Variant], references: Sequence[GivenAnswer]) -> Iterator[Outcome]:
         """Everything asked of a document, the first variant, and of its copies; references: by question."""
         self._blocks.clear()
         self.skipped.pop(EXACT, None)
@@ -127,7 +128,7 @@ class LeaderExaminer:
         variants: Sequence[Variant],
         number: int,
         mode: str,
-        reference: Reference,
+        reference: GivenAnswer,
         without: Told | None,
     ) -> Iterator[Outcome]:
         """One question in one mode, of all copies that it is for."""
@@ -135,6 +136,9 @@ class LeaderExaminer:
         if base is None:
             return
         yield base.outcome
+        expected = None
+        if base.logits is not None:
+            expected = Reference(log_softmax(base.logits), reference.tokens)
         for variant in variants[1:]:
             asked = variant.written.asked
             if not variant.is_perturbed:
@@ -144,9 +148,9 @@ class LeaderExaminer:
                 is_asked = asked is None or number in asked
                 told = self._ask(variant, number, mode, reference.tokens) if is_asked else None
             if told is not None:
-                yield told.beside(base, reference)
+                yield told.beside(expected, reference)
         if without is not None:
-            yield replace(without.beside(base, reference), mode=mode)
+            yield replace(without.beside(expected, reference), mode=mode)
 
     def _prepare(self, variant: Variant) -> str | None:
         """Prefill a copy, and find which blocks hold the answers; why not all of it can be attended."""
@@ -201,7 +205,7 @@ class LeaderExaminer:
             score=score(question, answer.text, answer.support),
             is_located=is_located(question, answer.text, cited, variant.document.read, tokenize),
         )
-        return Told(outcome, teacher.log_p)
+        return Told(outcome, teacher.logits)
 
 
 def is_located(

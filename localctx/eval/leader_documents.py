@@ -19,7 +19,7 @@ from localctx.eval.drafts import (
     places_of,
     write_draft,
 )
-from localctx.eval.expected import Reference
+from localctx.eval.expected import GivenAnswer
 from localctx.eval.generate import LANGUAGES, PROMPT_TOKENS, TRANSLATED, Wanted
 from localctx.eval.language import Language
 from localctx.eval.perturbations import PERTURBATIONS
@@ -57,20 +57,20 @@ class Copies:
     distances: tuple[int, ...]
     copies: tuple[Copy, ...]
 
-    def references(self, tokenize: Tokenizer, n_answer: int) -> list[Reference]:
+    def references(self, tokenize: Tokenizer, n_answer: int) -> list[GivenAnswer]:
         """Of each question the answer that is taken for granted, n_answer tokens of it at most."""
         return [self._reference(one, tokenize, n_answer) for one in self.plan.questions]
 
-    def _reference(self, question: Planned, tokenize: Tokenizer, n_answer: int) -> Reference:
+    def _reference(self, question: Planned, tokenize: Tokenizer, n_answer: int) -> GivenAnswer:
         """The sentences that hold the answer; none where there is none."""
         text = self.language.space.join(self.plan.sentences[number] for number in question.sentences)
         tokens = tuple(tokenize(text, False))[:n_answer] if text else ()
         if len(question.gold) != 1 or question.gold[0] not in text:
-            return Reference(tokens)
+            return GivenAnswer(tokens)
         at = text.index(question.gold[0])
         first = len(tokenize(text[:at].rstrip(), False)) if text[:at].strip() else 0
         end = len(tokenize(text[: at + len(question.gold[0])], False))
-        return Reference(tokens, (min(first, len(tokens)), min(end, len(tokens))))
+        return GivenAnswer(tokens, (min(first, len(tokens)), min(end, len(tokens))))
 
 
 def write_copies(

@@ -169,8 +169,18 @@ def run_command(words: Sequence[str]) -> dict[str, Any]:
         [*PROGRAMS[typed[0]], *typed[1:]], stdout=subprocess.PIPE, check=False, encoding="utf-8"
     )
     if done.returncode:
-        raise LocalctxError(f"{shlex.join(typed)} failed with exit code {done.returncode}", "see above")
+        raise LocalctxError(
+            f"{shlex.join(typed)} failed with exit code {done.returncode}", _said(done.stdout)
+        )
     return parsed(done.stdout)
+
+
+def _said(printed: str) -> str:
+    """What a command that failed says of it."""
+    try:
+        return str(json.loads(printed)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return "see above"
 
 
 def parsed(text: str) -> dict[str, Any]:

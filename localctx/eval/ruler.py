@@ -7,37 +7,32 @@ and no file of the user's.
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from localctx.eval.niah import BUILT_IN, Options
 from localctx.eval.report import Report
+from localctx.eval.results import machine_class, wrapped
 from localctx.settings import Settings
 
-__all__ = ["FILE_SCHEMA", "SCHEMA", "Submission", "command_of", "machine_class"]
+__all__ = ["SCHEMA", "Submission", "command_of"]
 
 SCHEMA = "localctx.eval.ruler/1"
-FILE_SCHEMA = "localctx.result/1"
-"""Of the files in docs/results."""
-GIB = 1 << 30
 ASKED = ("seed", "lengths", "languages", "tasks", "n_questions", "modes", "kv")
 FOUND = ("rows", "totals", "documents")
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One report with all that is needed to read it elsewhere. date: of the day, UTC."""
+    """One report with all that is needed to read it elsewhere."""
 
     report: Report
     command: str
-    date: str
 
     @classmethod
     def of(cls, report: Report, options: Options, settings: Settings) -> Submission:
         """The submission of a report that was just made."""
-        return cls(report, command_of(options, settings), datetime.now(UTC).date().isoformat())
+        return cls(report, command_of(options, settings))
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.eval.ruler/1` (docs/eval.md)."""
@@ -65,27 +60,9 @@ class Submission:
     @property
     def file_text(self) -> str:
         """The file of schema `localctx.result/1`, in lines that can be compared."""
-        result, machine = self.to_json(), self.report.machine
-        value = {
-            "schema": FILE_SCHEMA,
-            "command": self.command,
-            "machine": result.pop("machine"),
-            "versions": {
-                "python": platform.python_version(),
-                **{name: str(machine[name]) for name in ("localctx", "llama_cpp_python")},
-            },
-            "date": self.date,
-            "note": "",
-            "left_out": [],
-            "result": result,
-        }
+        printed = {**self.to_json(), "machine": self.report.machine}
+        value = wrapped("", self.command, printed, "", ()).to_json()
         return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-def machine_class(machine: dict[str, Any]) -> dict[str, Any]:
-    """What of a machine decides its speed, and nothing that tells one machine of a class from another."""
-    named = ("cpu", "n_cores", "n_threads", "simd", "gpus", "load_average")
-    return {**{name: machine[name] for name in named}, "ram_gib": round(machine["ram_bytes"] / GIB)}
 
 
 def command_of(options: Options, settings: Settings) -> str:

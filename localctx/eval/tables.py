@@ -5,7 +5,7 @@ Knows no schema and no files. How some schemas are shown is benchmark_renderers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,12 @@ from localctx.eval.plots import Plot
 __all__ = ["Table", "cell", "generic_tables", "plots_of"]
 
 MOST_ROWS = 60
-MOST_COLUMNS = 12
+MOST_COLUMNS = 16
+MOST_NUMBERS = 6
+"""Of a list that is shown in one cell."""
+TOLD_ELSEWHERE = ("schema", "command", "model.fingerprint")
+NOT_SHOWN = ("answers", "documents", "plots", "questions")
+"""Lists that say little without the documents."""
 SPREAD = frozenset({"median", "lowest", "highest"})
 
 
@@ -69,15 +74,22 @@ def plots_of(result: Mapping[str, Any]) -> list[Plot]:
 
 
 def generic_tables(result: Mapping[str, Any]) -> list[Table]:
-    """A table of the figures that stand alone, and one of each list of objects."""
-    alone = {name: value for name, value in _flat(result).items() if name != "schema"}
+    """A table of the figures that stand alone, and one of each list of objects, at any depth of objects."""
+    alone = {name: value for name, value in _flat(result).items() if name not in TOLD_ELSEWHERE}
     tables = (
         [Table("", ["", "value"], [[name, cell(value)] for name, value in alone.items()])] if alone else []
     )
-    for name, rows in result.items():
-        if name != "plots" and _is_rows(rows):
-            tables.append(_table(name, rows))
+    tables += (_table(name, rows) for name, rows in _lists(result))
     return tables
+
+
+def _lists(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """The lists of objects, by name, but for those that are too long to be read."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _lists(value, f"{before}{key}.")
+        elif key not in NOT_SHOWN and _is_rows(value):
+            yield f"{before}{key}", value
 
 
 def _is_rows(value: Any) -> bool:
@@ -99,7 +111,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and not value.keys() >= SPREAD:
             flat |= _flat(value, f"{name}.")
         elif isinstance(value, list):
-            if value and all(isinstance(one, int | float) for one in value):
+            if 0 < len(value) <= MOST_NUMBERS and all(isinstance(one, int | float) for one in value):
                 flat[name] = value
         else:
             flat[name] = value

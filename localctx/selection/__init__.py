@@ -20,7 +20,7 @@ from localctx.selection.claims import Claim, claims
 from localctx.selection.evidence import unsupported, without_evidence
 from localctx.selection.fuse import fuse
 from localctx.selection.header import header_line
-from localctx.selection.key_sentences import Sentence, key_sentences, sentences
+from localctx.selection.key_sentences import Sentence, figures, key_sentences, sentences
 from localctx.selection.question import QuestionTraits, question_traits
 from localctx.selection.references import Reference, references, targets
 from localctx.selection.refusals import says_not_found
@@ -43,6 +43,7 @@ __all__ = [
     "Support",
     "choose",
     "claims",
+    "figures",
     "fuse",
     "header_line",
     "judgement",

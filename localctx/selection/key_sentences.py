@@ -19,7 +19,7 @@ import sentencex
 from localctx.index.stop_words import stop_words
 from localctx.index.terms import content_words, stem, words
 
-__all__ = ["NOTICES", "Sentence", "key_sentences", "sentences"]
+__all__ = ["NOTICES", "Sentence", "figures", "key_sentences", "sentences"]
 
 MAX_SENTENCE_CHARACTERS = 600
 LONG_CHARACTERS = 320
@@ -36,6 +36,8 @@ REDUNDANCY_WEIGHT = 0.45
 DUPLICATE_COSINE = 0.8
 POSITION_BONUS = 0.25
 FOCUS_WEIGHT = 4.0
+FIGURE_BONUS, NAME_BONUS, FACT_BONUS = 0.2, 0.1, 0.8
+"""For a figure, a name, or both: what a summary that leaves them out cannot be asked for."""
 
 _GAP = r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])"
 _ENDS = regex.compile(r"[.!?…。！？؟।։]['\"”’」』)\]]*\s*$")
@@ -55,6 +57,12 @@ _COURTESY = (
     r"|honou?red? to (?:be|stand|speak|address)|vielen dank|ich danke|wir danken|merci|gracias|grazie"
     r"|obrigad[oa]|спасибо)\b|谢谢|感谢大家|ありがとう|감사합니다"
 )
+_FIGURE = regex.compile(
+    r"(?<![\p{L}\p{N}.,:(\[]|\bpp?\. )(?!(?:1[5-9]|20)\p{Nd}{2}(?!\p{N}))"
+    r"(?:\p{Nd}[\p{Nd}.,]*\p{Nd}|\p{Nd}(?=\s?%))(?![\p{L}:])|[$€£¥]\s?\p{Nd}"
+)
+"""A figure that is no year, no page, no verse."""
+_NAME = regex.compile(r"(?<=[\p{Ll},;]\s)\p{Lu}\p{Ll}{2,}")
 _OF_SELF = r"^[\"“'(]*(?:I|I['’]\p{L}+|you|let me|my|ich|je|j['’]|yo|eu|io|я|我)(?![\p{L}\p{N}])"
 _TORN = regex.compile(r"\p{Nd}{1,4}\s+\p{Ll}")
 _LEANS = (
@@ -195,7 +203,8 @@ def _vectors(sentences_terms: Sequence[Sequence[str]]) -> list[dict[str, float]]
 def _relevance(
     candidates: Sequence[Sentence], vectors: Sequence[dict[str, float]], focus: str | None
 ) -> list[float]:
-    """How much of the whole (and the focus) each sentence says; early, self-contained ones are preferred."""
+    """How much of the whole (and the focus) each sentence says; early, self-contained ones are preferred, and
+    those with facts."""
     centroid: Counter[str] = Counter()
     for vector in vectors:
         centroid.update(vector)
@@ -213,7 +222,7 @@ def _relevance(
             score *= 0.8
         if sentence.text.endswith(("?", "!")):
             score *= 0.7
-        score *= _matter(sentence.text)
+        score *= _matter(sentence.text) * _facts(sentence.text)
         if asked:
             score += FOCUS_WEIGHT * sum(vector.get(term, 0.0) for term in asked) / math.sqrt(len(asked))
         scores.append(score)
@@ -232,6 +241,19 @@ def _matter(sentence: str) -> float:
     if len(sentence) < SHORT_CHARACTERS and len(words(sentence)) < SHORT_WORDS:
         weight *= 0.75
     return weight
+
+
+def figures(text: str) -> tuple[str, ...]:
+    """The figures of a text that are no years and count no pages, without separators, in order."""
+    return tuple("".join(c for c in found[0] if c.isdigit()) for found in _FIGURE.finditer(text))
+
+
+def _facts(sentence: str) -> float:
+    """A factor above 1 for a figure, a name, or a figure of something that has a name."""
+    has_figure, has_name = _FIGURE.search(sentence) is not None, _NAME.search(sentence) is not None
+    if has_figure and has_name:
+        return 1 + FACT_BONUS
+    return 1 + FIGURE_BONUS * has_figure + NAME_BONUS * has_name
 
 
 def _diverse(vectors: Sequence[dict[str, float]], relevance: Sequence[float], n: int) -> list[int]:

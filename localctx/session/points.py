@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 import regex
 
 from localctx.index.terms import content_words, stem
-from localctx.selection import key_sentences, unsupported
+from localctx.selection import figures, key_sentences, unsupported
 from localctx.session.citing import cite
 from localctx.session.parts import Part, join_pages
 from localctx.session.provenance import Citation
@@ -99,7 +99,7 @@ def accept(point: Point, rewrite: str, finish_reason: FinishReason) -> Point:
     held = {stem(word) for word in content_words(source)}
     if not words or sum(word in held for word in words) < KEPT_SHARE * len(words):
         return point
-    if bool(_NEGATION.search(text)) != bool(_NEGATION.search(source)):
+    if bool(_NEGATION.search(text)) != bool(_NEGATION.search(source)) or not _keeps_figures(text, point):
         return point
     return replace(point, text=text)
 
@@ -115,7 +115,12 @@ def accept_worded(point: Point, text: str, finish_reason: FinishReason, source: 
     held = {stem(word) for word in content_words(source)}
     if not words or sum(word in held for word in words) < WORDED_SHARE * len(words):
         return point
-    return replace(point, text=said)
+    return replace(point, text=said) if _keeps_figures(said, point) else point
+
+
+def _keeps_figures(text: str, point: Point) -> bool:
+    """Whether what the point says in figures is said by a text in its place."""
+    return set(figures(point.text)) <= set(figures(text))
 
 
 def best_cited(point: Point, members: Sequence[Point]) -> Point:

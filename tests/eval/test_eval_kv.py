@@ -17,6 +17,7 @@ from localctx.engine import EngineOptions, open_model
 from localctx.engine.echo import EchoModel
 from localctx.engine.llama import LlamaModel
 from localctx.errors import NotComposable, UsageError
+from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.kv import measure
 from localctx.eval.kv_arms import MODES, Arm, Wanted, arms_of, attended
 from localctx.eval.kv_curve import Point, curve_of, knee_of
@@ -50,7 +51,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
 def found(model: LlamaModel, text: str) -> dict:
     """The JSON of one measurement."""
     report = measure(model, Settings(threads=1), replace(WANTED, text=text), "a command", lambda line: None)
-    return {**report.to_json()["matrix"], "lines": report.lines}
+    whole = report.to_json()
+    return {**whole["matrix"], "lines": report.lines, "tables": tables_of(whole)}
 
 
 def arm(found: dict, codec: str | None, window: int | None = None, mode: str = "all") -> dict:
@@ -104,7 +106,7 @@ def test_hits_and_evaluated_tokens_of_every_mode(found: dict) -> None:
         assert one["hit_rate"]["cells"] == 0.5
         assert 0.2 < one["hit_rate"]["document"] < one["hit_rate"]["all"] < 1
         assert len(one["hit_rate"]["by_layer"]) == 2
-        assert one["n_evaluated"] == 0
+        assert one["n_evaluated"] == (128 if mode == "refreshed" else 0)
     assert arm(found, None, mode="text")["n_evaluated"] == 256
 
 
@@ -112,6 +114,9 @@ def test_the_table_names_the_knee(found: dict) -> None:
     (codecs,) = (curve for curve in found["curves"] if curve["name"] == "codecs")
     assert [point["name"] for point in codecs["points"]] == ["f16", "int4", "int2"]
     assert codecs["knee"] == "int4"
+    arms, curves = found["tables"]
+    assert [len(row) == len(arms.columns) for row in arms.rows] == [True] * len(found["arms"])
+    assert [row[1] for row in curves.rows if row[0] == "codecs" and row[-1] == "knee"] == ["int4"]
     assert any(line.startswith("codecs: f16 ×1.0") and line.endswith("knee: int4") for line in found["lines"])
 
 

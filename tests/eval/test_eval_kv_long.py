@@ -15,6 +15,7 @@ from engine.tiny_gguf import TRAINING_TEXT, bpe_vocabulary, write_tiny_gguf
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
 from localctx.errors import UsageError
+from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.kv import measure_long
 from localctx.eval.kv_arms import attended
 from localctx.eval.kv_column import KeyColumn
@@ -76,6 +77,15 @@ def test_every_mode_at_every_place(long: Long) -> None:
         assert 0 < by_mode["local"]["hit_rate"]["document"] < by_mode["local"]["hit_rate"]["all"] < 1
         assert by_mode["local"]["hit_rate"]["cells"] == round(256 / point["n_tokens"], 6)
     assert len(long.plots) == 3
+    result = {
+        "schema": "localctx.eval.kv/1",
+        "model": {"name": "m"},
+        "text": "t",
+        "matrix": None,
+        "long": found,
+    }
+    (table,) = tables_of(result)
+    assert [len(row) == len(table.columns) for row in table.rows] == [True] * 3 * len(LONG_MODES)
     assert len([line for line in long.lines if "local text" in line]) == 3 + 1
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from localctx.cli.main import run
-from localctx.eval.ruler import machine_class
+from localctx.eval.benchmark_renderers import tables_of
+from localctx.eval.results import Result
 
 Ran = tuple[int, str, str]
 
@@ -56,6 +57,8 @@ def test_a_submission_names_nothing_private(ruler: Callable[..., Ran], tmp_path:
     assert (result["schema"], result["command"]) == ("localctx.eval.ruler/1", shown["command"])
     assert set(result["model"]) >= {"name", "fingerprint", "size_bytes", "n_ctx_train"}
     assert "machine" not in result
+    assert Result.of_file(file).schema == "localctx.eval.ruler"
+    assert "oracle-text" in tables_of(result)[0].markdown
     assert (result["seed"], result["tasks"], result["haystack"]) == (3, ["single", "cwe"], "made prose")
     rows = {row["task"]: row["modes"] for row in result["rows"]}
     assert {"exact", "oracle-text", "oracle-stored", "stream-lexical"} <= set(rows["single"])
@@ -91,9 +94,3 @@ def test_what_cannot_be_is_said_before_anything_is_measured(
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
-
-
-def test_a_class_of_machine_has_no_release_of_the_kernel() -> None:
-    facts = {"cpu": "A", "n_cores": 2, "n_threads": 2, "simd": "avx2", "gpus": [], "ram_bytes": 16 << 30}
-    found = machine_class({**facts, "load_average": 0.5, "system": "Linux-6.1-somebodys-build"})
-    assert (found["ram_gib"], "somebodys" in str(found)) == (16, False)

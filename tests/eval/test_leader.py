@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -11,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
 from localctx.errors import UsageError
+from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.documents import Question
-from localctx.eval.expected import divergence
 from localctx.eval.generate import Wanted
 from localctx.eval.leader import LeaderOptions, measure
 from localctx.eval.leader_asking import is_located
@@ -133,16 +131,15 @@ def test_the_lines_hold_each_measure(report: LeaderReport) -> None:
         assert word in text
 
 
+def test_the_page_of_benchmarks_shows_each_measure(shown: dict[str, Any]) -> None:
+    text = "\n".join(table.markdown for table in tables_of(shown))
+    for word in ("LPA@5", "CRI-Δ", "LDR", "At random", "1,024", "shuffle", "without evidence", *MODES):
+        assert word in text
+
+
 def test_answers_are_kept_as_they_come(data: Path, shown: dict[str, Any]) -> None:
     lines = (data / "answers.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line) for line in lines] == shown["questions"]
-
-
-def test_divergence_is_that_of_kullback_and_leibler() -> None:
-    base, other = np.log([[0.5, 0.5], [0.9, 0.1]]), np.log([[0.5, 0.5], [0.1, 0.9]])
-    found = divergence(base, other)
-    assert found == pytest.approx([0.0, 0.8 * math.log(9)])
-    assert divergence(other, base)[0] == 0.0
 
 
 TEXT = "It rained. The mill's yearly rent is 4821 crowns, they say. It rained."
@@ -235,6 +232,7 @@ def test_the_command(leader: Callable[..., tuple[int, str, str]]) -> None:
     ("words", "said"),
     [
         (("--perturb", "typos"), "--perturb: unknown 'typos'"),
+        (("--perturb", ","), "--perturb names nothing"),
         (("--tasks", "fwe"), "--tasks: unknown 'fwe'"),
         (("--strategy", "exact"), "--strategy is not for eval leader"),
         (("--lengths", "1k", "--questions", "32"), "planted sentences take"),

@@ -119,8 +119,13 @@ def test_commands_are_run_with_json_and_their_failure_is_told() -> None:
         )["n"]
         == 1
     )
-    with pytest.raises(LocalctxError, match="exit code 3"):
+    with pytest.raises(LocalctxError, match="exit code 3") as failed:
         run_command(["python", "-c", "raise SystemExit(3)"])
+    assert failed.value.hint == "see above"
+    error = 'print(\'{"error": {"message": "no room"}}\'); raise SystemExit(1)'
+    with pytest.raises(LocalctxError, match="exit code 1") as failed:
+        run_command(["python", "-c", error])
+    assert failed.value.hint == "no room"
     with pytest.raises(UsageError):
         run_command(["rm", "-rf"])
 
@@ -213,3 +218,16 @@ def test_links_lead_somewhere(name: str) -> None:
         target = path.parent / file if file else path
         assert target.exists(), f"{name}: {file}"
         assert not anchor or anchor in _headings(target.read_text("utf-8")), f"{name}: {file}#{anchor}"
+
+
+def test_lists_inside_objects_are_tables_and_long_ones_are_not_shown() -> None:
+    inner = {"rows": [{"a": 1}], "n": 2, "by_layer": [0.5, 1.0]}
+    result = {
+        "schema": "localctx.eval.new/1",
+        "matrix": inner,
+        "questions": [{"text": "long"}],
+        "plots": [{}],
+    }
+    alone, rows = tables_of(result)
+    assert [list(one) for one in alone.rows] == [["matrix.n", "2"], ["matrix.by_layer", "0.5 / 1"]]
+    assert (rows.title, [list(one) for one in rows.rows]) == ("`matrix.rows`", [["1"]])

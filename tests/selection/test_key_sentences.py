@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localctx.selection import Passage, key_sentences, sentences, supporting_sentences
+from localctx.selection import Passage, figures, key_sentences, sentences, supporting_sentences
 
 TEXT = (
     "Annual Report\n\n"
@@ -172,3 +172,26 @@ def test_an_answer_in_two_places_is_cited_twice_but_copies_once() -> None:
 def test_no_citation_rather_than_a_wrong_one(answer: str) -> None:
     assert supporting_sentences(answer, [Passage(0, 0, TEXT)]) == ()
     assert supporting_sentences("Puffins", []) == ()
+
+
+def test_a_figure_of_something_named_is_kept() -> None:
+    text = (
+        "The harbour and its boats were a sight that many people of the coast came to see in summer. "
+        "The boats of the harbour went out with the people of the coast when the summer came. "
+        "At Brimwell they counted 4,812 boats of the coast. "
+        "The people of the harbour and the coast loved their boats, and the summer was long."
+    )
+    (chosen,) = key_sentences(text, 1)
+    assert "4,812" in chosen.text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was 4,812 boats and 7.5 % of 30 men.", ("4812", "75", "30")),
+        ("In 1848 and 2019, see p. 32 [12] and Ge1:14.", ()),
+        ("It cost $5 or 12 crowns.", ("5", "12")),
+    ],
+)
+def test_figures_are_no_years_pages_or_verses(text: str, expected: tuple[str, ...]) -> None:
+    assert figures(text) == expected

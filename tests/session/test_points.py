@@ -50,6 +50,14 @@ def test_any_other_rewrite_is_not(rewrite: str, finish_reason: str) -> None:
     assert kept == point()
 
 
+def test_a_rewrite_may_not_drop_a_figure() -> None:
+    source = "The silver mine of Quarz gave 4,812 ounces of silver to Anna Feld."
+    long = replace(point(), text=source, source_text=source)
+    assert accept(long, "The silver mine of Quarz gave silver to Anna Feld.", "stop") == long
+    shorter = "The silver mine of Quarz gave 4,812 ounces of silver."
+    assert accept(long, shorter, "stop").text == shorter
+
+
 def test_the_key_sentence_is_cited_where_it_stands(book: Document) -> None:
     reading = Reading(book)
     blocks = reading.read(lambda text, first: [0] * len(text.split()))
