@@ -60,7 +60,8 @@ def supporting_sentences(
     weights = _weights(answer, question, stems)
     found = claims(answer)
     heaviest = max(weights.values(), default=0.0)
-    overlaps = [sum(weights[term] for term in held if term in weights) for held in stems]
+    # fsum: sets come in another order in each process, and rounding must not break ties
+    overlaps = [math.fsum(weights[term] for term in held if term in weights) for held in stems]
     likely = sorted((p for p in range(len(spans)) if overlaps[p] > 0), key=lambda p: (-overlaps[p], p))
     held_by: dict[int, frozenset[object]] = {}
     for place in likely[:MAX_CHECKED]:
@@ -99,14 +100,14 @@ def _covering(
     held_by: dict[int, frozenset[object]], weights: dict[object, float], limit: int
 ) -> list[tuple[int, float]]:
     """Places and their shares of the whole weight; each next one is the one that adds the most."""
-    total = sum(weights.values())
+    total = math.fsum(weights.values())
     covered: set[object] = set()
     chosen: list[tuple[int, float]] = []
     left = dict(held_by)
     while left and len(chosen) < limit:
-        gains = {place: sum(weights[item] for item in held - covered) for place, held in left.items()}
+        gains = {place: math.fsum(weights[item] for item in held - covered) for place, held in left.items()}
         place = max(gains, key=lambda p: (gains[p], -p))
-        score = sum(weights[item] for item in left[place]) / total
+        score = math.fsum(weights[item] for item in left[place]) / total
         if gains[place] < MIN_GAIN_SHARE * total or (not chosen and score < MIN_SCORE):
             break
         chosen.append((place, score))
