@@ -23,6 +23,7 @@ __all__ = [
     "have_room",
     "runs_of_blocks",
     "start_of",
+    "stretches_of",
     "widened",
 ]
 
@@ -101,6 +102,18 @@ def widened(
         for first, end in _spans(streams[document], places)
         for passage in _passages(run.readings[document], first, end, spell)
     )
+
+
+def stretches_of(passages: Sequence[Passage]) -> list[tuple[Passage, ...]]:
+    """The passages, those that follow each other in their document together."""
+    stretches: list[list[Passage]] = []
+    ends: tuple[int, int] | None = None
+    for passage in passages:
+        if ends != (passage.document, passage.first_token):
+            stretches.append([])
+        stretches[-1].append(passage)
+        ends = passage.document, passage.first_token + passage.n_tokens
+    return [tuple(stretch) for stretch in stretches]
 
 
 def _spans(stream: TokenStream, places: set[int]) -> Iterator[tuple[int, int]]:

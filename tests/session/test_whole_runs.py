@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from session.test_kept_kv import LONG, Place
 
+from localctx.assemble import Piece, StoredTokens
 from localctx.document import open_document
 from localctx.engine import EngineOptions, open_model
 from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
+from localctx.session import placing
 from localctx.session.reading import Passage, Reading
 from localctx.session.token_stream import TokenStream
 from localctx.session.whole_runs import MANY_PASSAGES, have_room, runs_of_blocks, start_of, widened
@@ -164,3 +166,25 @@ def test_refreshed_whole_it_is_all_evaluated(indexed: Place) -> None:
     )
     assert none.coverage == whole.coverage
     assert whole.tokens.evaluated - none.tokens.evaluated == none.coverage.tokens_attended
+
+
+def test_stretches_stay_whole_where_the_best_is_put_last(
+    indexed: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, lay_out = [], placing.lay_out
+
+    def watched(prefix: Sequence[int], pieces: Sequence[Piece], *rest: Any, **more: Any) -> Any:
+        seen.append([piece for piece in pieces if isinstance(piece, StoredTokens)])
+        return lay_out(prefix, pieces, *rest, **more)
+
+    monkeypatch.setattr(placing, "lay_out", watched)
+    indexed.ask(
+        str(indexed.folder / "book.md"),
+        question="What is the code of gate 3, gate 9, gate 12 and gate 15?",
+        strategy="stream",
+        kv=f"budget={64 * (MANY_PASSAGES + 8)},block=64,refresh=0",
+    )
+    pieces = seen[-1]
+    breaks = [two for one, two in pairwise(pieces) if one.first + len(one.tokens) != two.first]
+    assert len(pieces) > 8 and breaks
+    assert all(piece.first % RUN_TOKENS == 0 for piece in (pieces[0], *breaks))
