@@ -15,12 +15,14 @@ from localctx.document.pdf_layout import PlacedLine, flow
 
 __all__ = ["Note", "note_marks", "notes_of", "with_notes", "without_notes"]
 
-MARK = re.compile(r"\s*(\d{1,3}|[*∗†‡§¶‖]{1,3})(?![\d.,:)\]])")
+MARK = re.compile(r"\s*([1-9]\d{0,2}|[*∗†‡§¶‖]{1,3})(?![\d.,:)\]])")
 """What a note begins with; a number before a point is one of a list."""
 SMALLER = 0.93
 """Height of a note's type beside the page's usual one, at most."""
 NOTE_GAP = 2.2
 """Most distance of the base lines of a note, by the height of its type."""
+LEAST_LETTERS = 6
+"""Of a note: less is a part of a formula."""
 LEAST_CHARACTERS = 20
 """Of a line whose type counts as usual."""
 
@@ -66,7 +68,7 @@ def notes_of(lines: Sequence[PlacedLine]) -> list[Note]:
         while end < len(lines) and end not in starts and goes_on(lines[end - 1], lines[end], most):
             end += 1
         body = tuple(body_of(lines[start:end], mark))
-        if body:
+        if sum(character.isalpha() for line in body for character in line.text) >= LEAST_LETTERS:
             notes.append(Note(mark, body, frozenset(range(start, end))))
     return notes
 
@@ -108,13 +110,9 @@ def with_marks(line: PlacedLine, marks: Iterable[str]) -> PlacedLine:
 
 
 def with_notes(text: str, notes: Sequence[Note]) -> str:
-    """The page's text with each note after the paragraph that refers to it first, else at its end."""
+    """The page's text with each note after the paragraph that refers to it first."""
     for note in reversed(notes):
-        at = text.find(f"[^{note.mark}]")
-        if at < 0:  # it is referred to in a table
-            text = f"{text}\n\n{note.mark} {note.text}"
-            continue
-        end = text.find("\n\n", at)
+        end = text.find("\n\n", text.index(f"[^{note.mark}]"))
         end = len(text) if end < 0 else end
         text = f"{text[:end]}\n\n[^{note.mark}]: {note.text}{text[end:]}"
     return text

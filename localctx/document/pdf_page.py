@@ -6,7 +6,7 @@ Pure; knows no engine. Order of the lines is the engine's wherever that makes se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localctx.document.pdf_cells import Part, Table, parts_of
 from localctx.document.pdf_engines import Reading
@@ -46,8 +46,19 @@ def compose(
     """The text of the page's `lines`. A table that goes on from the page before gets the header that it has
     there; `strips` part columns on other pages."""
     notes = notes_of(lines)
-    if notes:
-        lines = list(without_notes(lines, notes))
+    while notes:
+        page = composed(reading, list(without_notes(lines, notes)), before, strips)
+        said = [note for note in notes if f"[^{note.mark}]" in page.text]
+        if len(said) == len(notes):
+            return replace(page, text=with_notes(page.text, notes))
+        notes = said  # what only a table refers to stays where it is
+    return composed(reading, lines, before, strips)
+
+
+def composed(
+    reading: Reading, lines: Sequence[PlacedLine], before: Composed, strips: Sequence[Strip]
+) -> Composed:
+    """The text of lines none of which is a footnote's."""
     runs = in_order(lines, reading, strips)
     ordered = [item for run in runs for item in run]
     starts = {run[0].line for run in runs[1:] if run}
@@ -66,7 +77,7 @@ def compose(
         else:
             run.append(item.line)
     parts.append(flow(run, prose, starts))
-    text = with_notes("\n\n".join(filter(None, parts)), notes)
+    text = "\n\n".join(filter(None, parts))
     return Composed(text) if parts[-1] else Composed(text, last, header)
 
 

@@ -85,3 +85,18 @@ def test_small_numbered_lines_are_no_notes(tmp_path: Path) -> None:
     found = paragraphs(tmp_path / "a.pdf", page_of(lines, ["1. barrels of salt", "2. sacks of flour"]))
     assert "[^" not in "\n".join(found)
     assert "1. barrels of salt" in "\n".join(found)
+
+
+def test_notes_of_a_table_stay_where_they_are(tmp_path: Path) -> None:
+    page = page_of(
+        ["What the books of the harbour have of that year and of the years before is told here."], []
+    )
+    page.canvas.grid([60, 160, 260], [600, 620, 640, 660])
+    for row, cells in enumerate([("Goods", "Barrels"), ("Salt^1", "40"), ("Flour^2", "12")]):
+        for column, cell in enumerate(cells):
+            page.note_line(cell, 64 + 100 * column, 646 - 20 * row)
+    for row, note in enumerate(["^1 From the mines of the north.", "^2 Of two mills."]):
+        page.note_line(note, 60, 580 - 12 * row, SMALL)
+    found = "\n".join(paragraphs(tmp_path / "a.pdf", page))
+    assert "[^" not in found
+    assert found.index("Salt") < found.index("From the mines") < found.index("Of two mills")
