@@ -126,10 +126,13 @@ class Seat:
 
 
 def _need(cache: Cache, placed: Placed, max_tokens: int) -> Need:
-    """A document that is attended whole is there once for all its questions."""
+    """A document that is attended whole is there once for all its questions; room for longer ones where there
+    is any.
+    """
     n_own = len(cache.frame.suffix) + max_tokens
     if not placed.passages:
-        return Need(placed.n_tokens, n_own + LONGER)
+        n_left = max(0, cache.run.limit - placed.n_tokens - n_own)
+        return Need(placed.n_tokens, n_own + min(LONGER, n_left))
     return Need(0, max(placed.n_tokens + n_own, largest_answer_n_ctx(cache)))
 
 

@@ -22,11 +22,12 @@ from localctx.engine.generation import Generation
 from localctx.engine.llama import LlamaModel
 from localctx.engine.plan import Slice
 from localctx.errors import LocalctxError, ModelError, OutOfMemory, UsageError
+from localctx.session import seat
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
 from localctx.session.events import Event, Failed, Finished, Text
 from localctx.session.judging import judge
-from localctx.session.seats import Seats
+from localctx.session.seats import Need, Seats
 from localctx.session.side_by_side import SideBySide, ask_many
 from localctx.session.streaming import streamed
 from localctx.settings import Settings
@@ -202,6 +203,32 @@ def test_a_whole_document_is_there_once(bench: Bench, opened: Opened) -> None:
     assert opened.n_ctx[-1] < n_document + 6 * 160 + 256
     assert all(answer.tokens.evaluated < 100 for _, answer in together[1:])
     assert all(answer.tokens.restored >= n_document for _, answer in together[1:])
+
+
+def test_a_document_that_fills_the_context_is_answered_from(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for longer questions is no room that the context must have."""
+    needs: list[Need] = []
+    need_of = seat._need
+
+    def watched(*given: Any) -> Need:
+        needs.append(need_of(*given))
+        return needs[-1]
+
+    monkeypatch.setattr(seat, "_need", watched)
+    short = bench.document(SHORT)
+    bench.together([short], QUESTIONS[:1], 1, max_tokens=8, strategy="exact")
+    n_beside = needs[0].n_tokens - len(bench.open.tokenize(SHORT, False))
+    n_document = bench.open.info.n_ctx_train - n_beside + seat.LONGER // 2
+    words, text = LONG.split(" "), ""
+    while len(bench.open.tokenize(text, False)) < n_document - 4:
+        text += words.pop(0) + " "
+    documents = [bench.document(text, "full.md")]
+    together = bench.together(documents, QUESTIONS[:2], 2, max_tokens=8, strategy="exact")
+    assert {answer.strategy for _, answer in together} == {"exact"}
+    longest = max(need.n_tokens for need in needs)
+    assert bench.open.info.n_ctx_train - seat.LONGER < longest <= bench.open.info.n_ctx_train
 
 
 def test_text_alone_gives_the_same_answers(bench: Bench) -> None:
