@@ -148,7 +148,8 @@ class Stored:
         documents = self.find(target).documents
         if len(documents) != 1:
             what = "no KV" if not documents else f"KV of {len(documents)} models or policies"
-            raise UsageError(f"{target}: {what} is stored", "localctx store ls shows the keys")
+            hint = "localctx store ls shows the keys" if documents else "localctx index FILE stores it"
+            raise UsageError(f"{target}: {what} is stored", hint)
         return documents[0]
 
     def remove(self, targets: Sequence[str]) -> tuple[list[str], int, int]:

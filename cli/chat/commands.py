@@ -81,7 +81,7 @@ def _docs(chat: Chat, rest: str) -> None:
     if not chat.library.documents:
         print_line("no document is open; /open FILE")
     for number, document in enumerate(chat.library.documents, 1):
-        pages = f", {len(document.pages):,} pages" if document.pages else ""
+        pages = f", {counted(len(document.pages), 'page')}" if document.pages else ""
         print_line(
             f"{number}. {document.source} ({document.format}{pages}, "
             f"{document.text.n_code_points:,} characters)"

@@ -83,6 +83,7 @@ def compare(
     from localctx.from_settings import settings_for
     from localctx.session.structured import check_free_text
 
+    from ..answer_lines import counted
     from ..output_file import check_writable, write_whole
     from ..terminal import note, write, write_as_is
 
@@ -107,9 +108,8 @@ def compare(
     else:
         write_as_is(text)
     if wanted.explain and not output.quiet and compared.explanations_dropped:
-        note(
-            f"{compared.explanations_dropped:,} explanations dropped: the passages do not hold what they say"
-        )
+        dropped = counted(compared.explanations_dropped, "explanation")
+        note(f"{dropped} dropped: the passages do not hold what was said")
     if wanted.exit_code and not compared.is_same:
         raise typer.Exit(DIFFERENT)
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from localctx.errors import UsageError
+
 from ..options import QuietOptions, RunOptions, with_options
 from .eval_options import GeneratedOptions, Modes, names, what_is_asked
 
@@ -29,7 +31,7 @@ def leader(
         typer.Option(
             "--perturb",
             metavar="NAME,...",
-            help="Of shuffle, noise, paraphrase (default: all).",
+            help="Of shuffle, noise, paraphrase (default: all), or none.",
             show_default=False,
         ),
     ] = None,
@@ -45,7 +47,10 @@ def leader(
     generated = replace(generated, tasks=generated.tasks or ",".join(DEFAULT_LEADER_TASKS))
     modes = ",".join(DEFAULT_LEADER_MODES) if modes is None else modes
     settings, chosen, asked = what_is_asked("leader", run, generated, modes)
-    options = LeaderOptions(asked, tuple(PERTURBATIONS) if perturb is None else names(perturb))
+    changes = tuple(PERTURBATIONS) if perturb is None else names(perturb)
+    if perturb is not None and not changes:
+        raise UsageError("--perturb names nothing", f"some of {','.join(PERTURBATIONS)}, or none")
+    options = LeaderOptions(asked, () if changes == ("none",) else changes)
     options.check()
     say = silent if output.quiet or output.json else note
     with closing(open_model_for(settings, chosen)) as model, opened_embedder(settings) as embedder:

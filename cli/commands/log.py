@@ -41,6 +41,7 @@ def log(
     from localctx.session.private_database import folder_of
     from localctx.session.question_log import QuestionLog
 
+    from ..answer_lines import counted
     from ..terminal import print_json, print_line
 
     folder = folder_of(settings_for({"store": store}, config))
@@ -52,7 +53,7 @@ def log(
         if output.json:
             print_json({"schema": "localctx.log-clear/1", "removed": n_removed})
         else:
-            print_line(f"{n_removed:,} questions removed")
+            print_line(f"{counted(n_removed, 'question')} removed")
         return
     entries = _found(folder, text, limit)
     if output.json:

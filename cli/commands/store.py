@@ -99,6 +99,8 @@ def verify(
     """Read everything that is stored and compare it with its checksums."""
     from dataclasses import asdict
 
+    from ..answer_lines import counted
+
     with options.open() as stored:
         report = stored.kv.verify(repair=repair) if stored.kv is not None else None
         is_clean = report is None or report.is_clean
@@ -116,8 +118,8 @@ def verify(
         _line("nothing is stored")
     else:
         _line(
-            f"{report.n_runs:,} runs and {report.n_artifacts:,} derived files of {report.n_documents:,} "
-            f"documents checked in {report.n_segments:,} segments"
+            f"{counted(report.n_runs, 'run')} and {counted(report.n_artifacts, 'derived file')} of "
+            f"{counted(report.n_documents, 'document')} checked in {counted(report.n_segments, 'segment')}"
         )
     if report is not None and report.n_dropped:
         _line(f"{report.n_dropped:,} damaged entries forgotten; they are computed again when they are needed")
@@ -155,14 +157,19 @@ def rm(
     else:
         from localctx.names import display_name
 
+        from ..answer_lines import counted
+
         some = ", ".join([*map(display_name, names[:5]), *(["…"] if len(names) > 5 else [])])
         which = f" ({some})" if names else ""
-        _line(f"removed {len(names):,} documents{which} and {n_texts:,} texts, {_size(freed_bytes)}")
+        texts = counted(n_texts, "text")
+        _line(f"removed {counted(len(names), 'document')}{which} and {texts}, {_size(freed_bytes)}")
 
 
 def gc(options: StoreOptions) -> None:
     """Tidy: remove what nothing refers to, rewrite half-empty files, sweep what killed runs left."""
     from dataclasses import asdict
+
+    from ..answer_lines import counted
 
     with options.open() as stored:
         report = stored.tidy()
@@ -172,8 +179,10 @@ def gc(options: StoreOptions) -> None:
         _line("nothing is stored")
     else:
         _line(
-            f"removed {report.n_runs_removed:,} runs, {report.n_segments_removed:,} segments and "
-            f"{report.n_leftovers_removed:,} leftovers, rewrote {report.n_segments_rewritten:,} segments; "
+            f"removed {counted(report.n_runs_removed, 'run')}, "
+            f"{counted(report.n_segments_removed, 'segment')} and "
+            f"{counted(report.n_leftovers_removed, 'leftover')}, "
+            f"rewrote {counted(report.n_segments_rewritten, 'segment')}; "
             f"freed {_size(report.freed_bytes)}"
         )
 

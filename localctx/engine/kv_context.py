@@ -5,9 +5,9 @@ Knows no files and no codecs: KV goes out as states and comes back as parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from localctx.kv import KVPart, OnChunk, PrefillPolicy, RestoreTimes, Route
 from localctx.kv_taps import Taps
 from localctx.values import Progress
 
+Work: TypeAlias = Callable[[WorkingSet, Tapping | None], None]
 _MAX_SPARE = 96
 _TOKENS_A_SPARE = 10
 _TOGETHER_TOKENS, _GPU_TOGETHER_TOKENS = 64, 256
@@ -128,13 +129,15 @@ class LlamaKVContext(LlamaContext):
             n_left, n_behind = sum(part.n_tokens for part in left), len(prefix) + n_beside
             plan = plan_prefill(policy, len(tokens), first, n_left, n_chunk, self.n_positions - n_behind)
             kept, self.n_rebased = _attended(left, plan, first), plan.n_rebased
-            if policy.recalled_tokens and route is None:
-                raise ValueError("nothing says which earlier runs are put back")
-            asked = route if policy.recalled_tokens else None
+            asked = _route_of(policy, route)
 
             def work(working: WorkingSet, tapping: Tapping | None) -> None:
                 stream_steps(working, wanted, plan, kept, deliver, asked, tapping)
 
+        return self._worked(prefix, taps, work)
+
+    def _worked(self, prefix: Sequence[int], taps: Taps | None, work: Work) -> int:
+        """Do the work behind the prefix in an empty context; the number of tokens evaluated."""
         with self._emptied(), self._evaluator(taps) as tapping:
             writer = KVWriter(self.cells, self.like, self.rope_table, self._spares[0])
             working = WorkingSet(self.cells, tapping or self, writer, self._spares)
@@ -264,6 +267,13 @@ class LlamaKVContext(LlamaContext):
                 return State(self.cells.export(spare))
             finally:
                 self.cells.drop(spare)
+
+
+def _route_of(policy: PrefillPolicy, route: Route | None) -> Route | None:
+    """What says which earlier runs are put back. Raises ValueError where the policy needs it in vain."""
+    if policy.recalled_tokens and route is None:
+        raise ValueError("nothing says which earlier runs are put back")
+    return route if policy.recalled_tokens else None
 
 
 def _attended(left: Sequence[KVPart], plan: Plan, first: int) -> list[KVPart]:

@@ -83,11 +83,8 @@ def device_copy_speed(gpu: int) -> CopySpeed:
 def build_info() -> dict[str, object]:
     """Version, CPU features, backends and GPUs of the installed llama.cpp, as JSON values."""
     library()
-    return {
-        "llama_cpp_python": llama_cpp.__version__,
-        "n_threads": usable_cpus(),
-        **build_facts(lib, libggml),
-    }
+    facts = build_facts(lib, libggml)
+    return {"llama_cpp_python": llama_cpp.__version__, "n_threads": usable_cpus(), **facts}
 
 
 def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:

@@ -82,7 +82,12 @@ class LlamaContext(BatchContext):
             )
             super().__init__(
                 self.decoder,
-                Scheduler(min(sizes.n_ctx, self.n_ctx_effective), sizes.n_seq, reuse=model.can_reuse),
+                Scheduler(
+                    min(sizes.n_ctx, self.n_ctx_effective),
+                    sizes.n_seq,
+                    reuse=model.can_reuse,
+                    apart=not model.is_offloaded,
+                ),
                 stop,
                 lambda is_open: ThinkingSplitter(tags.open, tags.close, is_open, tags.dropped),
                 notices,

@@ -28,11 +28,16 @@ _MIN_SHARED = 16  # a shorter common prefix is not worth waiting for
 class Scheduler:
     """The plan of one cache. The caller applies each Start's edits, evaluates each batch, reports back."""
 
-    def __init__(self, n_ctx: int, n_seq: int, *, reuse: bool = True) -> None:
-        """`reuse` False: a place starts empty each time (caches that cannot be cut at a position)."""
+    def __init__(self, n_ctx: int, n_seq: int, *, reuse: bool = True, apart: bool = False) -> None:
+        """`reuse` False: a place starts empty each time (caches that cannot be cut at a position) · `apart`:
+        a step is one prompt's or of all that generate, by turns. On a CPU a step of several sequences looks
+        at the cells of all of them for each token, which doubles what a prompt's token costs.
+        """
         self.n_ctx = n_ctx
         self.n_seq = n_seq
         self._reuse = reuse
+        self._apart = apart
+        self._is_prompts_turn = True
         self.reset()
 
     def reset(self) -> None:
@@ -134,7 +139,14 @@ class Scheduler:
             n_batch -= n
             is_last = n == len(place.pending) and place.n_filled + n >= len(place.prompt)
             batch.append(Slice(place.sequence, place.n_filled, place.pending[:n], is_last))
-        return batch
+        return self._of_one_kind(batch) if self._apart else batch
+
+    def _of_one_kind(self, batch: list[Slice]) -> list[Slice]:
+        prompts = [part for part in batch if len(part.tokens) > 1]
+        single = [part for part in batch if len(part.tokens) == 1]
+        takes_prompt = bool(prompts) and (self._is_prompts_turn or not single)
+        self._is_prompts_turn = not takes_prompt
+        return prompts[:1] if takes_prompt else single
 
     def attach(self) -> list[Attach]:
         """What places take now of what lies beside them."""

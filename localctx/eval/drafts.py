@@ -32,6 +32,8 @@ NEAREST, STEP = 1024, 4
 LEAST_STEP = 4 / 3
 """By which the farthest place, the document's beginning, is farther than the one before it, at least."""
 MAX_PLANTED_SHARE = 0.5
+PARAGRAPH_TOKENS = 0.3
+"""Of a sentence, for paragraphs' breaks, which take more than a space."""
 BETWEEN_TOKENS = 64
 """Between needles of one place, about."""
 
@@ -158,7 +160,7 @@ def _prose(draft: Draft, prose: Iterable[str], n_tokens: int) -> list[Sentence]:
     n_left = float(n_tokens)
     for text in prose:
         one = draft.sentence(text)
-        n_left -= one.n_tokens + 1 / 4  # a paragraph's break takes more than a space
+        n_left -= one.n_tokens + PARAGRAPH_TOKENS
         if n_left < 0:
             return found
         found.append(one)

@@ -176,8 +176,10 @@ class Plan:
     def lines(self) -> list[str]:
         """The plan for a person: what is taken, what it takes, then the ladder."""
         taken, tokens, model = self.chosen, self.tokens, self.model
+        rung = taken.step.rung
+        name = rung.name if rung.name == rung.strategy else f"{rung.strategy} ({rung.name})"
         lines = [
-            f"{taken.step.rung.strategy} ({taken.step.rung.name}): {taken.step.why}",
+            f"{name}: {taken.step.why}",
             f"{tokens.total:,} tokens, {tokens.stored:,} of them stored; {model.info.name}: weights"
             f" {format_bytes(model.weights_bytes)}, KV {model.kv_bytes_per_token['f16']:,.0f} bytes/token in"
             f" f16, {model.kv_bytes_per_token['q8_0']:,.0f} in q8_0",

@@ -30,7 +30,7 @@ def test_the_plan_of_a_document(localctx: Run, file: str, tiny_model_path: Path)
     result = localctx("plan", file, "-m", str(tiny_model_path), "-t", "1")
     assert result.code == 0, result.err
     lines = result.out.splitlines()
-    assert lines[0].startswith("retrieve (retrieve): does not fit:")
+    assert lines[0].startswith("retrieve: does not fit:")
     assert sum(line.startswith("→ retrieve") for line in lines) == 1
     for word in ("exact-f16", "streamed-store", "lazy-store", "condense", "first answer after", "window"):
         assert word in result.out

@@ -122,7 +122,7 @@ def test_a_document_is_found_by_file_or_key(
 def test_a_plain_file_is_found_by_its_content(localctx: Run, root: Path, plain: Path) -> None:
     identity = keep(root, plain)
     assert identity.text_hash == xxhash.xxh3_128_hexdigest(plain.read_bytes())
-    assert localctx("store", "rm", str(plain)).out.startswith("removed 1 documents (plain.txt) and 0 texts")
+    assert localctx("store", "rm", str(plain)).out.startswith("removed 1 document (plain.txt) and 0 texts")
 
 
 def test_a_text_stays_while_another_model_s_kv_needs_it(localctx: Run, root: Path, converted: Path) -> None:
@@ -151,7 +151,7 @@ def test_what_is_not_there_is_bad_usage(localctx: Run, words: list[str]) -> None
 def test_verify_tells_and_repairs(localctx: Run, root: Path, plain: Path) -> None:
     keep(root, plain)
     good = localctx("store", "verify")
-    assert (good.code, "8 runs and 0 derived files of 1 documents checked" in good.out) == (0, True)
+    assert (good.code, "8 runs and 0 derived files of 1 document checked" in good.out) == (0, True)
     assert localctx("store", "verify", "--json").json["clean"] is True
     path = segment_files(root)[0]
     data = bytearray(path.read_bytes())

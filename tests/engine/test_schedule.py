@@ -166,6 +166,35 @@ def test_decoding_goes_on_while_a_prompt_is_read() -> None:
     ]
 
 
+def test_apart_a_step_is_one_prompts_or_of_those_that_generate_by_turns() -> None:
+    scheduler = Scheduler(300, 4, apart=True)
+
+    def steps(n: int) -> list[list[tuple[int, int]]]:
+        seen = []
+        for _ in range(n):
+            batch = scheduler.next_batch(16)
+            seen.append([(part.sequence, len(part.tokens)) for part in batch])
+            scheduler.advance(batch)
+            for part in batch:
+                if part.sample:
+                    scheduler.sampled(part.sequence, 9)
+        return seen
+
+    for number in range(2):
+        scheduler.submit(number, work([number, 2], 40))
+    scheduler.start()
+    assert steps(3) == [[(0, 2)], [(0, 1)], [(1, 2)]]
+    for number in range(2, 4):
+        scheduler.submit(number, work(list(range(100 * number, 100 * number + 20)), 40))
+    scheduler.start()
+    both = [(0, 1), (1, 1)]
+    found = steps(10)
+    assert found[:4] == [both, [(2, 14)], both, [(2, 6)]]
+    assert all(len(one) > 1 or one[0][1] > 1 for one in found)
+    assert [sequence for one in found if len(one) == 1 for sequence, _ in one] == [2, 2, 3, 3]
+    assert sorted(found[-1]) == [(number, 1) for number in range(4)]
+
+
 def test_a_batch_smaller_than_the_sequences_goes_round() -> None:
     scheduler, n_batch = Scheduler(400, 9), 4
     for number in range(8):

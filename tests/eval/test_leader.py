@@ -232,6 +232,7 @@ def test_the_command(leader: Callable[..., tuple[int, str, str]]) -> None:
     ("words", "said"),
     [
         (("--perturb", "typos"), "--perturb: unknown 'typos'"),
+        (("--perturb", ","), "--perturb names nothing"),
         (("--tasks", "fwe"), "--tasks: unknown 'fwe'"),
         (("--strategy", "exact"), "--strategy is not for eval leader"),
         (("--lengths", "1k", "--questions", "32"), "planted sentences take"),

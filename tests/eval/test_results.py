@@ -231,15 +231,3 @@ def test_lists_inside_objects_are_tables_and_long_ones_are_not_shown() -> None:
     alone, rows = tables_of(result)
     assert [list(one) for one in alone.rows] == [["matrix.n", "2"], ["matrix.by_layer", "0.5 / 1"]]
     assert (rows.title, [list(one) for one in rows.rows]) == ("`matrix.rows`", [["1"]])
-
-
-def test_steps_of_a_long_text_have_a_row_each_way() -> None:
-    modes = [{"mode": "local", "perplexity": 9.5}, {"mode": "selected", "perplexity": 8.5}]
-    point = {"n_tokens": 65536, "latency": {"prefill_tokens_per_s": 100.0}, "modes": modes}
-    long = {"codec": "int4", "points": [point]}
-    facts, steps = tables_of({"schema": "localctx.eval.kv/1", "matrix": None, "long": long})
-    assert [list(one) for one in facts.rows] == [["codec", "int4"]]
-    assert [list(one) for one in steps.rows] == [
-        ["65,536", "100", "local", "9.5"],
-        ["65,536", "100", "selected", "8.5"],
-    ]
