@@ -108,7 +108,7 @@ model:
 ifeq ($(MODEL),off)
 	@echo "no models were fetched; later: localctx models pull smollm2-135m"
 else
-	@$(if $(MODEL),folder="$$($(BIN)/python -c 'from localctx.registry import models_dir; print(models_dir())')" && \
+	@$(if $(MODEL),folder="$$($(BIN)/python -P -c 'from localctx.registry import models_dir; print(models_dir())')" && \
 	  mkdir -p "$$folder" && cp "$(MODEL)" "$$folder/smollm2-135m.gguf",:)
 	@$(BIN)/localctx models pull smollm2-135m
 	@$(if $(LITE),:,$(BIN)/localctx models pull all-minilm-l6-v2)

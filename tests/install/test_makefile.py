@@ -106,6 +106,14 @@ def test_models_can_come_from_a_file_or_later(tmp_path: Path) -> None:
     assert "cp " not in make("-n", "install", prefix).stdout
 
 
+def test_the_installed_program_is_asked_where_models_lie_not_the_sources(tmp_path: Path) -> None:
+    """The sources lie in the folder that make runs in, and have no compiled core."""
+    given = make("-n", "install", f"MODEL={tmp_path / 'm.gguf'}", f"PREFIX={tmp_path / 'venv'}").stdout
+    asked = [line for line in given.splitlines() if "import models_dir" in line]
+    assert asked
+    assert all("python -P -c" in line for line in asked)
+
+
 def test_the_page_of_gpu_builds_says_what_was_not_run() -> None:
     page = (ROOT / "docs" / "install.md").read_text("utf-8")
     rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `")}
