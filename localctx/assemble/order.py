@@ -9,9 +9,9 @@ __all__ = ["BEST_LAST_FROM", "best_last"]
 
 T = TypeVar("T")
 
-BEST_LAST_FROM = 8
+BEST_LAST_FROM = 6
 """Passages from which on the best one stands next to the question. Measured where they say the same of
-different things (docs/eval.md, "Order and focus"): with 4 nothing is gained, with 8 and 12 much.
+different things (docs/eval.md, "Order and focus"): with 4 nothing is gained, with 6, 8 and 12 much.
 """
 
 
