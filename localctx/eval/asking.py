@@ -41,6 +41,7 @@ __all__ = [
     "Examined",
     "Examiner",
     "block_of",
+    "finished",
     "missing_selectors",
     "oracle_blocks",
     "why_not_exact",
@@ -187,9 +188,7 @@ class Examiner:
             blocks=blocks,
             embedder=self.embedder,
         )
-        answer = _finished(events)
-        if answer.finish_reason == "cancelled":
-            raise Interrupted("interrupted")
+        answer = finished(events)
         return Answered(
             text=answer.text,
             support=answer.support,
@@ -268,10 +267,12 @@ def oracle_blocks(run: Run, gold: Sequence[int], ranking: Sequence[int]) -> list
     return [*right, *list(dict.fromkeys(others))[: n_wanted - len(right)]]
 
 
-def _finished(events: Iterator[Event]) -> Answer:
-    """The answer of a session that was asked to its end."""
-    answers = [event.answer for event in events if isinstance(event, Finished)]
-    return answers[-1]
+def finished(events: Iterator[Event]) -> Answer:
+    """The answer of a session that was asked to its end. Raises Interrupted for one that was cancelled."""
+    (answer,) = [event.answer for event in events if isinstance(event, Finished)]
+    if answer.finish_reason == "cancelled":
+        raise Interrupted("interrupted")
+    return answer
 
 
 def _result(steps: Generator[Event, None, Returned]) -> tuple[Returned, list[str]]:

@@ -6,22 +6,30 @@ Joins what the sessions offer, as asking.py does; knows no report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from localctx.document import Document
-from localctx.errors import Interrupted
-from localctx.eval.asking import Examiner, block_of, missing_selectors, oracle_blocks, why_not_exact
+from localctx.eval.asking import (
+    Examiner,
+    block_of,
+    finished,
+    missing_selectors,
+    oracle_blocks,
+    why_not_exact,
+)
 from localctx.eval.documents import Question
 from localctx.eval.drafts import Written
 from localctx.eval.expected import GivenAnswer, Teacher
 from localctx.eval.modes import BOUND, EXACT, ORACLE_STORED, STREAM
 from localctx.eval.scoring import Score, score
-from localctx.index.terms import content_words
+from localctx.index import LexicalIndex
+from localctx.index.terms import content_words, fold
 from localctx.selection import claims
+from localctx.selection.numbers import numbers
 from localctx.session.answer import Answer
 from localctx.session.ask import answered
-from localctx.session.events import Event, Finished, ignore_progress
+from localctx.session.events import CHOSEN, ignore_progress
 from localctx.session.opening import index_all
 from localctx.session.provenance import Citation
 from localctx.session.ranking import vectors_of
@@ -100,7 +108,9 @@ class Told:
 
 @dataclass(slots=True)
 class LeaderExaminer:
-    """Asks as `examiner` is set up to, in its modes. skipped: of modes, why there is nothing of them."""
+    """Asks as `examiner` is set up to, in its modes. skipped: of the document that was examined last, why there
+    is nothing of a mode, or not of every question.
+    """
 
     examiner: Examiner
     skipped: dict[str, str] = field(default_factory=dict)
@@ -109,7 +119,7 @@ class LeaderExaminer:
     def examine(self, variants: Sequence[Variant], references: Sequence[GivenAnswer]) -> Iterator[Outcome]:
         """Everything asked of a document, the first variant, and of its copies; references: by question."""
         self._blocks.clear()
-        self.skipped.pop(EXACT, None)
+        self.skipped.clear()
         for variant in variants:
             if reason := self._prepare(variant):
                 self.skipped[EXACT] = reason
@@ -118,7 +128,7 @@ class LeaderExaminer:
             if reference.tokens:
                 without = self._ask(variants[0], number, WITHOUT, reference.tokens)
             for mode in self.examiner.modes:
-                if mode not in self.skipped:
+                if mode != EXACT or mode not in self.skipped:
                     yield from self._ask_all(variants, number, mode, reference, without)
             if (number + 1) % QUESTIONS_PER_REPORT == 0 or number + 1 == len(references):
                 self.examiner.say(f"{number + 1} of {len(references)} questions asked")
@@ -180,8 +190,8 @@ class LeaderExaminer:
         return run
 
     def _ask(self, variant: Variant, number: int, mode: str, reference: Sequence[int]) -> Told | None:
-        """What came of a question; None for a mode without its selector. WITHOUT: from stored KV, without its
-        evidence.
+        """What came of a question; None where a selector of the mode cannot rank for it. WITHOUT: from stored
+        KV, without its evidence.
         """
         question, teacher = variant.questions[number], Teacher(reference)
         self.examiner.held.kept.begin_question()
@@ -189,9 +199,10 @@ class LeaderExaminer:
         if mode in (BOUND, ORACLE_STORED, WITHOUT):
             run.blocks = self._blocks[WITHOUT if mode == WITHOUT else variant.name, number]
         with index_all(run) as index:
-            answer = _finished(answered(run, index, question.text, self.examiner.held, teacher))
-            if mode.startswith(STREAM) and (missing := missing_selectors(run)):
-                self.skipped[mode] = f"{missing}: {_why_missing(run, question.text)}"
+            answer = self._answer(run, index, question.text, mode, teacher)
+            if answer is None:
+                reason = f"{missing_selectors(run)}: {_why_missing(run, question.text)}"
+                self.skipped.setdefault(mode, reason)
                 return None
         cited, tokenize = next(iter(answer.citations), None), self.examiner.model.tokenize
         outcome = Outcome(
@@ -206,6 +217,18 @@ class LeaderExaminer:
             is_located=is_located(question, answer.text, cited, variant.document.read, tokenize),
         )
         return Told(outcome, teacher.logits)
+
+    def _answer(
+        self, run: Run, index: LexicalIndex, question: str, mode: str, teacher: Teacher
+    ) -> Answer | None:
+        """The answer; None where passages were chosen without a selector of the mode."""
+        events = answered(run, index, question, self.examiner.held, teacher)
+        for event in events:
+            if event is CHOSEN and mode.startswith(STREAM) and missing_selectors(run):
+                return None
+            if event is CHOSEN:
+                break
+        return finished(events)
 
 
 def is_located(
@@ -237,21 +260,29 @@ def is_located(
 
 def _said_at(answer: str, question: str, quote: str) -> int | None:
     """Where in a quote what the answer says, and the question does not, begins; None: nowhere."""
-    asked, quoted = set(content_words(question)), quote.casefold()
-    stated = [claim.text.casefold() for claim in claims(answer) if claim.text not in question]
-    said = [*stated, *(word for word in content_words(answer) if word not in asked)]
-    return next((quoted.index(text) for text in said if text in quoted), None)
+    asked, asked_text = set(content_words(question)), fold(question)
+    folded, origins = _folded(quote)
+    there = [(key, number.start) for number in numbers(quote) for key in (number.key, *number.parts)]
+    number_starts = dict(reversed(there))  # the first of each
+    for claim in claims(answer):
+        text = fold(claim.text)
+        if text in asked_text:
+            continue
+        if claim.kind == "number" and claim.key in number_starts:
+            return number_starts[claim.key]
+        if text in folded:
+            return origins[folded.index(text)]
+    said = (word for word in content_words(answer) if word not in asked)
+    return next((origins[folded.index(word)] for word in said if word in folded), None)
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """The text folded, and of each of its characters the place in the text that it comes from."""
+    parts = [fold(character) for character in text]
+    return "".join(parts), [place for place, part in enumerate(parts) for _ in part]
 
 
 def _why_missing(run: Run, question: str) -> str:
     """Why a ranking was made without a selector: what was told, or why there are no vectors."""
     told = next((text for text in run.warnings if text.startswith("--kv rank=")), None)
     return told or str(vectors_of(run, question))
-
-
-def _finished(events: Iterable[Event]) -> Answer:
-    """The answer at the end. Raises Interrupted for one that was cancelled."""
-    (answer,) = [event.answer for event in events if isinstance(event, Finished)]
-    if answer.finish_reason == "cancelled":
-        raise Interrupted("interrupted")
-    return answer

@@ -24,7 +24,9 @@ NAME_WIDTH, WIDTH = 26, 18
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A document and its copies, and all that came of them. skipped: why there is nothing of a mode."""
+    """A document and its copies, and all that came of them. skipped: why there is nothing of a mode,
+    or not of every question.
+    """
 
     copies: Copies
     outcomes: tuple[Outcome, ...]
@@ -49,6 +51,10 @@ class Examined:
         """In one mode, of these copies; without any, of the base and its turns."""
         turns = [copy.name for copy in self.copies.copies if copy.distances]
         return [one for one in self.outcomes if one.mode == mode and one.variant in (variants or turns)]
+
+    def n_skipped(self, mode: str) -> int:
+        """Questions about the base that were not asked in a mode."""
+        return len(self.questions) - len(self.of(mode, BASE))
 
     def scores(self) -> Iterator[dict[str, Any]]:
         """A row a mode: the base as it is, LPA@5 and LDR over all distances, CRI-Δ of reordered segments."""
@@ -176,7 +182,7 @@ class LeaderReport:
             **{name: [row for one in self.examined for row in getattr(one, name)()] for name in parts},
             "chance": [one.chance() for one in self.examined],
             "skipped": [
-                {**one.place, "mode": mode, "reason": reason}
+                {**one.place, "mode": mode, "n": one.n_skipped(mode), "reason": reason}
                 for one in self.examined
                 for mode, reason in one.skipped.items()
             ],
@@ -194,7 +200,8 @@ class LeaderReport:
         for one in self.examined:
             lines += [*_lines(one), ""]
         skipped = dict.fromkeys(
-            f"no {mode} at {one.copies.length:,} tokens: {reason}"
+            f"no {mode} for {one.n_skipped(mode)} of {len(one.questions)} questions, "
+            f"{one.copies.language.code}, {one.copies.length:,} tokens: {reason}"
             for one in self.examined
             for mode, reason in one.skipped.items()
         )

@@ -15,6 +15,7 @@ import pytest
 from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
 from localctx.errors import UsageError
+from localctx.eval import leader_asking
 from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.documents import Question
 from localctx.eval.generate import Wanted
@@ -24,10 +25,12 @@ from localctx.eval.leader_report import LeaderReport
 from localctx.eval.niah import Options
 from localctx.eval.perturbations import PERTURBATIONS, register_perturbation
 from localctx.from_settings import open_document_for
-from localctx.session.ask import ask
-from localctx.session.events import Finished
+from localctx.index import LexicalIndex
+from localctx.session.ask import answered, ask
+from localctx.session.events import Event, Finished
 from localctx.session.indexing import index_documents
 from localctx.session.provenance import Citation
+from localctx.session.run import Run
 from localctx.settings import Settings
 
 SMALL = Wanted(seed=5, lengths=(2048,), tasks=("single",), n_questions=4, n_answer=6)
@@ -142,6 +145,30 @@ def test_answers_are_kept_as_they_come(data: Path, shown: dict[str, Any]) -> Non
     assert [json.loads(line) for line in lines] == shown["questions"]
 
 
+def test_a_question_without_its_selector_stops_no_other_one(
+    tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def noted(run: Run, index: LexicalIndex, question: str, *others: Any) -> Iterator[Event]:
+        asked.append(question)
+        return answered(run, index, question, *others)
+
+    monkeypatch.setattr(leader_asking, "answered", noted)
+    monkeypatch.setattr(
+        leader_asking, "missing_selectors", lambda run: "dense" if asked[-1] == asked[0] else ""
+    )
+    wanted = replace(SMALL, lengths=(1024,), languages=("en", "zh"), n_answer=2)
+    with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
+        report = measure(model, Settings(), LeaderOptions(Options(wanted, ("stream-lexical",)), ()), silent)
+    shown = report.to_json()
+    counted = [(row["language"], row["n"] + row["n_without_answer"]) for row in shown["scores"]]
+    assert counted == [("en", 3), ("zh", 4)]
+    (skipped,) = shown["skipped"]
+    assert (skipped["language"], skipped["mode"], skipped["n"]) == ("en", "stream-lexical", 1)
+    assert report.lines[-1].startswith("no stream-lexical for 1 of 4 questions, en, 1,024 tokens: dense: ")
+
+
 TEXT = "It rained. The mill's yearly rent is 4821 crowns, they say. It rained."
 SENTENCE = (TEXT.index("The mill"), TEXT.index(", they say. ") + len(", they say."))
 
@@ -170,6 +197,28 @@ def test_an_answer_is_located_by_what_it_says_in_what_it_cites(
 
     assert located(question) is expected
     assert located(replace(question, gold=("4821", "1"))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "answer"),
+    [
+        ("Straße, Fuß, Gruß, Maß und Spaß: die Pacht ist 4821 Kronen, heißt es.", "4821", "Es sind 4821."),
+        ("The rent of the mill is 4821 crowns, they say.", "4821", "It is 4,821 crowns."),
+        ("The rent of the mill is 4,821 crowns, they say.", "4,821", "It is 4821 crowns."),
+        ("The keeper of the mill is Zoë Weiß, they say.", "Zoë Weiß", "It is ZOE WEISS."),
+    ],
+)
+def test_an_answer_is_found_as_the_document_writes_it(text: str, value: str, answer: str) -> None:
+    question = Question("single", "en", "What is it?", (value,), ((0, len(text)),), ())
+    citation = Citation("x", 0, len(text), quote=text, score=1.0)
+
+    def between(start: int, end: int) -> str:
+        read.append((start, end))
+        return text[start:end]
+
+    read: list[tuple[int, int]] = []
+    is_located(question, answer, citation, between, lambda text, first: text.split())
+    assert read[-1] == (text.index(value), text.index(value))
 
 
 @pytest.mark.parametrize(
@@ -223,6 +272,7 @@ def test_the_command(leader: Callable[..., tuple[int, str, str]]) -> None:
     assert (shown["seed"], shown["languages"], shown["tasks"]) == (9, ["zh"], ["single"])
     assert (shown["scores"], shown["questions"]) == ([], [])
     skipped = {row["mode"]: row["reason"] for row in shown["skipped"]}
+    assert {row["n"] for row in shown["skipped"]} == {4}
     assert skipped["stream-fused"].startswith("dense: ")
     assert skipped["stream-fused"].endswith("no embedder was asked for")
     assert "no retrieval heads" in skipped["stream-landmarks"]
