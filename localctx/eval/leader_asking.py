@@ -108,8 +108,8 @@ class Told:
 
 @dataclass(slots=True)
 class LeaderExaminer:
-    """Asks as `examiner` is set up to, in its modes. skipped: of the document that was examined last, why there
-    is nothing of a mode, or not of every question.
+    """Asks as `examiner` is set up to, in its modes. skipped: of the document that was examined last, why
+    there is nothing of a mode, or not of every question.
     """
 
     examiner: Examiner

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from localctx.errors import LocalctxError, UsageError
+from localctx.eval.folders import command_without_folders, without_folders
 
-__all__ = ["FOLDER", "SCHEMA", "Result", "machine_class", "read_results", "run_command", "without_folders"]
+__all__ = ["FOLDER", "SCHEMA", "Result", "machine_class", "read_results", "run_command"]
 
 SCHEMA = "localctx.result/1"
 FOLDER = Path("docs/results")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-PATH = re.compile(r"(?<![\w.~:/])(?:/[^\s/\"'`,;:()<>]+)+/([^\s/\"'`,;:()<>]+)/?")
-"""An absolute path of two parts or more."""
 LARGEST_BYTES = 2_000_000
 PROGRAMS = {
     "localctx": (sys.executable, "-c", "from localctx.cli.entry import run; run()"),
@@ -115,17 +114,6 @@ def machine_class(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def without_folders(value: Any) -> Any:
-    """A JSON value in which absolute paths are their last part."""
-    if isinstance(value, str):
-        return PATH.sub(r"\1", value)
-    if isinstance(value, Mapping):
-        return {key: without_folders(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [without_folders(one) for one in value]
-    return value
-
-
 def wrapped(
     name: str, command: str, printed: Mapping[str, Any], note: str, left_out: Sequence[str]
 ) -> Result:
@@ -141,12 +129,12 @@ def wrapped(
     kept = {key: value for key, value in printed.items() if key not in ("machine", *left_out)}
     return Result(
         name,
-        without_folders(command),
+        command_without_folders(command),
         machine_class(facts),
         _versions(facts),
         datetime.now(UTC).date().isoformat(),
         without_folders(kept),
-        note,
+        without_folders(note),
         tuple(left_out),
     )
 

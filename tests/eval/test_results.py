@@ -14,7 +14,8 @@ from localctx.errors import LocalctxError, UsageError
 from localctx.eval import results
 from localctx.eval.benchmark_renderers import RENDERERS, tables_of
 from localctx.eval.benchmarks_page import page, plot_sources, write_page
-from localctx.eval.results import Result, read_results, run_command, without_folders
+from localctx.eval.folders import command_without_folders, without_folders
+from localctx.eval.results import Result, read_results, run_command
 from localctx.eval.tables import cell
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -67,19 +68,77 @@ def test_a_result_names_the_class_of_machine_and_no_folder(
     assert "somebody" not in text and "some-host" not in text and "/models" not in text
 
 
+@pytest.fixture
+def alice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs this is called so."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, "/srv/people/alice")
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "alice")
+
+
+@pytest.mark.usefixtures("alice")
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
         ("/a/b/c.gguf", "c.gguf"),
         ("tokens/s and/or 1/2", "tokens/s and/or 1/2"),
+        ("/s", "/s"),
         ("https://example.org/a/b", "https://example.org/a/b"),
-        ("--data=/tmp/x/y -q 'a /b?'", "--data=y -q 'a /b?'"),
         ("hf:owner/repo:file", "hf:owner/repo:file"),
         ("docs/results/a.json", "docs/results/a.json"),
+        ("/home/alice", "~"),
+        ("/home/bob/", "~"),
+        ("/home/John Smith/m/a.gguf", "a.gguf"),
+        ("/Users/alice/Documents (old)/x.gguf", "x.gguf"),
+        (r"C:\Users\alice\a.gguf", "a.gguf"),
+        (r"C:\Users\John Smith", "~"),
+        ("file:///home/alice/x", "x"),
+        ("../alice/models/x", "x"),
+        ("~/models/x", "x"),
+        ("~bob/models/x", "x"),
+        ("/srv/people/alice", "~"),
+        ("/srv/people/alice/m/a.gguf", "a.gguf"),
+        ("cannot read '/home/John Smith/m/a.gguf': no room", "cannot read 'a.gguf': no room"),
+        ("cannot read /home/bob/m/a.gguf: no room", "cannot read a.gguf: no room"),
+        ("the notes of alice", "the notes of user"),
+        ("malice", "malice"),
     ],
 )
 def test_of_a_path_the_last_part_is_kept(text: str, kept: str) -> None:
     assert without_folders({"list": [text]}) == {"list": [kept]}
+
+
+@pytest.mark.usefixtures("alice")
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("localctx ask --data=/tmp/x/y -q 'a /b?'", "localctx ask --data=y -q 'a /b?'"),
+        ('localctx ask -q "typed  so" a.txt | head', 'localctx ask -q "typed  so" a.txt | head'),
+        ("localctx ask '/home/John Smith/m/a.txt' -n 5", "localctx ask a.txt -n 5"),
+        (r"localctx ask /home/John\ Smith/m/a.txt", "localctx ask a.txt"),
+        ("localctx ask --data='/home/John Smith/my data'", "localctx ask '--data=my data'"),
+        ("localctx ask '/Users/alice/Documents (old)/x.gguf'", "localctx ask x.gguf"),
+        (r"localctx ask C:\Users\alice\a.gguf -n 5", "localctx ask a.gguf -n 5"),
+        (r"localctx ask 'C:\Users\John Smith\a.gguf'", "localctx ask a.gguf"),
+        (
+            "localctx ask /home/alice file:///home/alice/x ../alice/models/y ~/models/z",
+            "localctx ask '~' x y z",
+        ),
+        ("localctx ask docs/a.md hf:owner/repo", "localctx ask docs/a.md hf:owner/repo"),
+        ("localctx ask it's /home/bob/x", "localctx ask it's x"),
+    ],
+)
+def test_a_command_names_nobody(command: str, kept: str) -> None:
+    assert command_without_folders(command) == kept
+
+
+@pytest.mark.usefixtures("alice")
+def test_what_is_kept_in_the_repository_names_nobody() -> None:
+    for one in read_results(DOCS / "results"):
+        assert command_without_folders(one.command) == one.command
+        assert without_folders(dict(one.result)) == one.result, one.name
+        assert without_folders(one.note) == one.note
 
 
 @pytest.mark.parametrize(
