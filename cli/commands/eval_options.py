@@ -77,6 +77,8 @@ def what_is_asked(
 
     if run.strategy is not None:
         raise UsageError(f"--strategy is not for eval {name}", "--modes names what is compared")
+    if run.reranker not in (None, "off"):
+        raise UsageError(f"--reranker is not for eval {name}", "passages are not judged again there")
     settings, chosen = choose_model(run.flags(), run.config)
     wanted = Wanted(
         seed=settings.seed,

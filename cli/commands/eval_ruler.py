@@ -50,7 +50,7 @@ def ruler(
     say = silent if output.quiet or output.json else note
     with closing(open_model_for(settings, chosen)) as model, opened_embedder(settings) as embedder:
         report = measure(model, settings, options, say, embedder)
-    submission = Submission.of(report, options, settings)
+        submission = Submission.of(report, options, settings, embedder)
     if submit is not None:
         write_whole(Path(submit), submission.file_text)
         say(f"{submit}: written; docs/eval.md says how to hand it on")

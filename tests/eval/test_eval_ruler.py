@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine.tiny_bert import write_tiny_bert
 
 from localctx.cli.main import run
+from localctx.engine.gguf import fingerprint, open_embedding_model
 from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.results import Result
 
 Ran = tuple[int, str, str]
+USER, NODE = "zachariah-quill", "quills-own-node"
 
 
 @pytest.fixture
@@ -39,10 +42,17 @@ def ruler(
     return call
 
 
-def test_a_submission_names_nothing_private(ruler: Callable[..., Ran], tmp_path: Path) -> None:
+def test_a_submission_names_nothing_private(
+    ruler: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(getpass, "getuser", lambda: USER)
+    monkeypatch.setattr(platform, "node", lambda: NODE)
+    (tmp_path / USER).mkdir()
+    embedder = write_tiny_bert(tmp_path / USER / "tiny-bert.gguf")
     file = tmp_path / "mine.json"
     words = ("--lengths", "2k", "--tasks", "single,cwe", "--questions", "4", "--max-tokens", "6")
-    words += ("--seed", "3")
+    words += ("--seed", "3", "--embedder", str(embedder))
+    words += ("--modes", "exact,oracle-text,oracle-stored,stream-lexical")
     code, out, err = ruler(*words, "--submit", str(file), "--quiet", "--data", str(tmp_path / "data"))
     assert (code, err) == (0, "")
     assert "oracle-text" in out
@@ -53,7 +63,12 @@ def test_a_submission_names_nothing_private(ruler: Callable[..., Ran], tmp_path:
     assert set(shown["versions"]) == {"python", "localctx", "llama_cpp_python"}
     assert shown["command"].startswith("localctx eval ruler --lengths 2048 --languages en --tasks single,")
     assert "--seed 3" in shown["command"]
+    assert "--embedder tiny-bert.gguf" in shown["command"]
     result = shown["result"]
+    assert result["embedder"] == {
+        "name": "tiny-bert.gguf",
+        "fingerprint": fingerprint(open_embedding_model(embedder)),
+    }
     assert (result["schema"], result["command"]) == ("localctx.eval.ruler/1", shown["command"])
     assert set(result["model"]) >= {"name", "fingerprint", "size_bytes", "n_ctx_train"}
     assert "machine" not in result
@@ -64,8 +79,8 @@ def test_a_submission_names_nothing_private(ruler: Callable[..., Ran], tmp_path:
     assert {"exact", "oracle-text", "oracle-stored", "stream-lexical"} <= set(rows["single"])
     assert all("ttft_ms" in mode for modes in rows.values() for mode in modes.values())
     assert [one["stored"]["seconds"] > 0 for one in result["documents"]] == [True, True]
-    for private in (str(tmp_path), str(Path.home()), platform.node(), f"/{getpass.getuser()}", "--data"):
-        assert not private or private not in text, private
+    for private in (str(tmp_path), str(Path.home()), NODE, USER, "--data"):
+        assert private not in text, private
 
 
 def test_without_a_file_the_table_or_the_same_object_is_printed(ruler: Callable[..., Ran]) -> None:
@@ -73,6 +88,7 @@ def test_without_a_file_the_table_or_the_same_object_is_printed(ruler: Callable[
     code, out, err = ruler(*words, "--modes", "stream-lexical", "--json")
     assert (code, err) == (0, "")
     shown = json.loads(out)
+    assert shown["embedder"] is None and "--embedder off" in shown["command"]
     assert (shown["schema"], shown["modes"]) == ("localctx.eval.ruler/1", ["stream-lexical"])
     assert shown["rows"][0]["modes"]["stream-lexical"]["n"] == 4
     code, out, _ = ruler(*words, "--modes", "select", "--quiet")
@@ -85,6 +101,7 @@ def test_without_a_file_the_table_or_the_same_object_is_printed(ruler: Callable[
         (("--submit", "nowhere/at/all.json"), "nowhere/at/all.json"),
         (("--submit", "x.json", "--haystack", "own.txt"), "--submit is for the made prose"),
         (("--strategy", "exact"), "--strategy is not for eval ruler"),
+        (("--reranker", "some.gguf"), "--reranker is not for eval ruler"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_measured(
