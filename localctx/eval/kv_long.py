@@ -23,10 +23,10 @@ from localctx.errors import UsageError
 from localctx.eval.kv_arms import EVALUATED, LEAST_CONTEXT, MODES, Attended, Mode, attended, check_names
 from localctx.eval.kv_column import KeyColumn
 from localctx.eval.kv_mass import Asked, Hits, Mass, add_keys, asked_of, summed
-from localctx.eval.kv_matrix import KVEvalModel, check_done, decode_seconds, placed, prefix_runs
+from localctx.eval.kv_matrix import KVEvalModel, decode_seconds, placed, prefix_runs
 from localctx.kv import RUN_TOKENS, KVChunk, KVPart, PrefillPolicy
 from localctx.selection.routing import LexicalRouter
-from localctx.verify.compare import ScoringContext
+from localctx.verify.compare import ScoringContext, check_done
 from localctx.verify.heads import all_heads
 from localctx.verify.predictions import Reference, Rows, log_softmax
 

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from localctx import _native
 from localctx.engine.query_capture import QueryModel
-from localctx.errors import Interrupted
 from localctx.eval.kv_arms import Arm, Attended, Wanted, arms_of, attended
 from localctx.eval.kv_mass import Hits, asked_of, hits_of
 from localctx.kv import RUN_TOKENS, KVChunk, KVContext, KVPart, PrefillPolicy
 from localctx.selection.routing import LexicalRouter
-from localctx.verify.compare import SHORT_CONTEXT, ScoringContext, Span
+from localctx.verify.compare import SHORT_CONTEXT, ScoringContext, Span, check_done
 from localctx.verify.model import GateModel
 from localctx.verify.predictions import Reference, Rows, log_softmax
 
@@ -115,12 +114,6 @@ def _reference(context: ScoringContext, tokens: Sequence[int], target: Sequence[
     n_scored = context.score(target, lambda _, logits: rows.append(log_softmax(logits)))
     check_done(n_evaluated + n_scored, len(tokens) + len(target))
     return Reference(np.concatenate(rows)[:-1], target[1:])
-
-
-def check_done(n_tokens: int, n_wanted: int) -> None:
-    """Raises Interrupted for fewer tokens than there were to be."""
-    if n_tokens < n_wanted:
-        raise Interrupted("interrupted")
 
 
 def _attended(arm: Arm, span: Span, wanted: Wanted, number: int) -> Attended:
@@ -258,7 +251,7 @@ def decode_seconds(context: ScoringContext, tokens: Sequence[int]) -> list[float
     found = []
     for token in tokens:
         started = time.perf_counter()
-        context.score([token], lambda first, logits: None)
+        check_done(context.score([token], lambda first, logits: None), 1)
         found.append(time.perf_counter() - started)
     return found
 

@@ -18,12 +18,10 @@ from localctx.eval.kv_curve import Curve, Point, curve_of
 from localctx.eval.kv_mass import Hits
 from localctx.eval.kv_matrix import Baseline, Found
 from localctx.eval.plots import Plot
-from localctx.verify.compare import SHORT_CONTEXT
+from localctx.verify.compare import NEEDY_SHARE, SHORT_CONTEXT
 
 __all__ = ["Matrix", "hits_json", "perplexity_of"]
 
-NEEDY_SHARE = 0.1
-"""Of the tokens, those whose log-probability gains most from the long context."""
 HEADS = (
     "codec", "prefill", "attended", "cells", "hit rate", "B/token", "perplexity rise", "KL", "top-1",
     "long: rise", "KL", "top-1", "restore", "decode",

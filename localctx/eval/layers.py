@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from localctx._native import State
 from localctx.bench.inputs import BUILT_IN, tokens_of
 from localctx.bench.machine import machine
-from localctx.errors import UsageError
+from localctx.errors import Interrupted, UsageError
 from localctx.from_settings import choose_model, open_model_for
 from localctx.session.snapshots import SnapshotContext
 from localctx.session.strategy import round_n_ctx
-from localctx.verify.compare import ScoringContext, Span, spans_of
+from localctx.verify.compare import ScoringContext, Span, check_done, spans_of
 from localctx.verify.model import GateModel
+from localctx.verify.predictions import Reference, Rows, log_softmax
 
 __all__ = ["ARMS", "Figures", "layer_rows", "measure", "replaced"]
 
@@ -43,7 +44,6 @@ HINT = "another --model"
 KEYS, VALUES = 0, 1
 BOTH = (KEYS, VALUES)
 
-Rows = NDArray[np.float32]
 Wanted = Callable[[int], bool]
 
 
@@ -147,7 +147,7 @@ def measure(
     model: GateModel, spans: Sequence[Span], names: Sequence[str] = tuple(ARMS)
 ) -> Iterator[tuple[int, dict[str, tuple[float, list[float]]]]]:
     """(spans done, by arm its share and losses), span after span. Raises UsageError for KV that cannot be
-    taken apart.
+    taken apart, Interrupted.
     """
     n_ctx = round_n_ctx(len(spans[0].context) + max(len(spans[0].target), CHUNK_TOKENS))
     context = model.open_kv_context(min(n_ctx, model.usable_n_ctx()), n_outputs=ROWS)
@@ -155,50 +155,43 @@ def measure(
         if not isinstance(context, SnapshotContext):
             raise UsageError("this backend shows no KV", "a GGUF model")
         for number, span in enumerate(spans, 1):
-            blob = context.snapshot(span.context)
-            if blob is None:
-                return
-            blob = _aligned(blob)
+            blob = _checked(_snapshot(context, span.context))
             found = {}
             for name in names:
                 changed, share = replaced(blob, ARMS[name])
                 context.restore_snapshot(span.context, changed)
                 found[name] = (share, _losses(context, span))
-            context.restore_snapshot(span.context[:1], _first_cell(context, span))
+            context.restore_snapshot(span.context[:1], _snapshot(context, span.context[:1]))
             found[NO_CONTEXT] = (1.0, _losses(context, span))
             yield number, found
 
 
-def _first_cell(context: SnapshotContext, span: Span) -> NDArray[np.uint8]:
-    """The state after the first token alone."""
-    blob = context.snapshot(span.context[:1])
+def _snapshot(context: SnapshotContext, tokens: Sequence[int]) -> NDArray[np.uint8]:
+    """A copy of the state after the tokens. Raises Interrupted."""
+    blob = context.snapshot(tokens)
     if blob is None:
-        raise UsageError("interrupted")
+        raise Interrupted("interrupted")
     return blob.copy()
 
 
-def _aligned(blob: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A copy whose rows numpy can view, checked against the reader of the store's own core."""
-    copied = blob.copy()
-    rows = layer_rows(copied)
-    if State(copied).keys(0).tobytes() != rows[KEYS][0].tobytes():
+def _checked(blob: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The state, checked against the reader of the store's own core."""
+    rows = layer_rows(blob)
+    if State(blob).keys(0).tobytes() != rows[KEYS][0].tobytes():
         raise UsageError("the KV of this model is laid out in another way", HINT)
-    return copied
+    return blob
 
 
 def _losses(context: ScoringContext, span: Span) -> list[float]:
-    """Of the target tokens but the first, behind what the context holds."""
-    following = np.array(span.target[1:])
+    """Of the target tokens but the first, behind what the context holds. Raises Interrupted."""
+    following = span.target[1:]
     losses: list[float] = []
 
     def take(first: int, logits: Rows) -> None:
         wanted = following[first : first + len(logits)]
-        rows = logits[: len(wanted)].astype(np.float64)
-        top = rows.max(axis=1)
-        total = np.log(np.exp(rows - top[:, None]).sum(axis=1)) + top
-        losses.extend((total - rows[np.arange(len(wanted)), wanted]).tolist())
+        losses.extend(Reference(log_softmax(logits[: len(wanted)]), wanted).nll.tolist())
 
-    context.score(span.target, take)
+    check_done(context.score(span.target, take), len(span.target))
     return losses
 
 

@@ -18,6 +18,7 @@ from localctx.kv import RUN_TOKENS, KVChunk, KVContext, KVPart, PrefillPolicy
 from localctx.selection import LexicalRouter, recalled_runs
 from localctx.selection.routing import Router
 from localctx.session.cache import KVModel
+from localctx.verify.compare import check_done
 
 __all__ = [
     "ARMS",
@@ -238,7 +239,8 @@ def rows_behind(
     held += asked
     context.place(held[:-1], parts)
     found: list[Rows] = []
-    context.score([held[-1], *target[:-1]], lambda first, rows: found.append(rows.copy()))
+    n_done = context.score([held[-1], *target[:-1]], lambda first, rows: found.append(rows.copy()))
+    check_done(n_done, len(target))
     return np.concatenate(found)
 
 

