@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from localctx.bench.program import run_as_program
 from localctx.errors import UsageError
 from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.plots import Plot
@@ -108,4 +109,4 @@ def write_page(docs: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs"))
+    run_as_program(lambda: write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs")))

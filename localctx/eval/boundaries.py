@@ -24,6 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from localctx.bench.inputs import built_in_text
+from localctx.bench.program import run_as_program
 from localctx.blocks import BlockPolicy, split
 from localctx.eval.truncation import StringText
 from localctx.from_settings import choose_model, open_model_for
@@ -185,4 +186,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

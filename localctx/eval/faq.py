@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from localctx.bench.program import run_as_program
 from localctx.document import open_document
 from localctx.errors import LocalctxError, UsageError
 from localctx.from_settings import choose_model, open_model_for
@@ -203,4 +204,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_as_program(lambda: main(sys.argv[1:]))

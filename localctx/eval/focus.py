@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from localctx import _native
+from localctx.bench.program import run_as_program
 from localctx.errors import NotComposable, UsageError
 from localctx.from_settings import ChosenModel, choose_model, open_model_for
 from localctx.kv import KVContext
@@ -230,4 +231,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

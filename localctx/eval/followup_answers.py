@@ -19,6 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from localctx.bench.program import run_as_program
 from localctx.document import Document, open_document
 from localctx.eval.followup_scripts import LANGUAGES, Script, Thing, scripts_of, things_of
 from localctx.eval.followups import FILLER_SENTENCES, N_THINGS, checked_languages, written
@@ -164,4 +165,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_as_program(lambda: main(sys.argv[1:]))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from localctx.bench.program import run_as_program
 from localctx.document import open_document
 from localctx.errors import UsageError
 from localctx.eval.followup_scripts import LANGUAGES, Script, Speech, Thing, scripts_of, things_of
@@ -224,4 +225,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_as_program(lambda: main(sys.argv[1:]))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from localctx._native import State
 from localctx.bench.inputs import BUILT_IN, tokens_of
 from localctx.bench.machine import machine
+from localctx.bench.program import run_as_program
 from localctx.errors import Interrupted, UsageError
 from localctx.from_settings import choose_model, open_model_for
 from localctx.session.snapshots import SnapshotContext
@@ -243,4 +244,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

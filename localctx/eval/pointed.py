@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from localctx.assemble import pick_refresh
+from localctx.bench.program import run_as_program
 from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import LocalctxError
@@ -132,4 +133,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

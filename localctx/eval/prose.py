@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from localctx.bench.program import run_as_program
 from localctx.eval.language import Language
 from localctx.selection import Sentence, sentences
 
@@ -103,4 +104,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from localctx import _native
 from localctx.assemble import RefreshCandidate
+from localctx.bench.program import run_as_program
 from localctx.errors import NotComposable
 from localctx.from_settings import ChosenModel, choose_model, open_model_for
 from localctx.index.landmarks import HeadSet
@@ -256,4 +257,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

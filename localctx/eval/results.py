@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -21,6 +22,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from localctx.bench.program import run_as_program
 from localctx.errors import LocalctxError, UsageError
 from localctx.eval.folders import command_without_folders, without_folders
 
@@ -182,10 +184,18 @@ def parsed(text: str) -> dict[str, Any]:
     return found
 
 
+def check_place(name: str, folder: Path) -> None:
+    """Raises UsageError for a name that is none, or a folder that cannot be written to."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be a result's name", "small letters, digits, hyphens")
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
+        raise UsageError(f"{nearest}: no folder that can be written to", "--folder DIR")
+
+
 def write(result: Result, folder: Path) -> Path:
-    """The file. Raises UsageError for a name that is none, or what is too large to keep."""
-    if not NAME.fullmatch(result.name):
-        raise UsageError(f"{result.name!r} cannot be a result's name", "small letters, digits, hyphens")
+    """The file. Raises UsageError for what check_place() refuses, or what is too large to keep."""
+    check_place(result.name, folder)
     text = json.dumps(result.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     if len(text.encode()) > LARGEST_BYTES:
         raise UsageError(
@@ -210,6 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options, words = parser.parse_args(given[:cut]), given[cut + 1 :]
     if bool(options.command) == bool(words):
         parser.error("either -- and a command, or --command and its JSON on standard input")
+    check_place(options.name, options.folder)
     printed = run_command(words) if words else parsed(sys.stdin.read())
     command = options.command or shlex.join(words)
     path = write(wrapped(options.name, command, printed, options.note, options.without), options.folder)
@@ -217,4 +228,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

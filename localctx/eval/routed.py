@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from localctx.bench.inputs import tokens_of
+from localctx.bench.program import run_as_program
 from localctx.errors import UsageError
 from localctx.eval.rope import loss_of
 from localctx.eval.routed_arms import (
@@ -206,4 +207,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

@@ -22,6 +22,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localctx.bench.program import run_as_program
 from localctx.document import open_document
 from localctx.eval.chinese import CHINESE
 from localctx.eval.english import ENGLISH
@@ -180,4 +181,4 @@ def line_of(row: Row) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from localctx.bench.program import run_as_program
 from localctx.document import Document
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import LocalctxError
@@ -276,4 +277,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

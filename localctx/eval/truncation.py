@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localctx.bench.inputs import built_in_text
+from localctx.bench.program import run_as_program
 from localctx.blocks import Embed
 from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.index.terms import content_words, stem
@@ -296,4 +297,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_as_program(main)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -187,6 +188,40 @@ def test_commands_are_run_with_json_and_their_failure_is_told() -> None:
     assert failed.value.hint == "no room"
     with pytest.raises(UsageError):
         run_command(["rm", "-rf"])
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("No Name", "results"), ("fine", "file"), ("fine", "file/below")]
+)
+def test_where_it_goes_is_looked_at_before_anything_runs(name: str, folder: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    script = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    with pytest.raises(UsageError):
+        results.main([name, "--folder", str(tmp_path / folder), "--", "python", "-c", script])
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["results", "No Name", "--", "python", "-c", "pass"],
+        ["layers", "--spans", "0"],
+        ["benchmarks_page", "{folder}"],
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "bad.json").write_text("{")
+    module, *others = (word.format(folder=tmp_path) for word in words)
+    done = subprocess.run(
+        [sys.executable, "-m", f"localctx.eval.{module}", *others],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith("localctx: ")
 
 
 def test_figures_are_shown_with_their_spread_and_bars_do_not_end_a_cell() -> None:
