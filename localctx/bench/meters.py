@@ -1,8 +1,8 @@
 """What a stretch of work took: seconds, peak memory of process and GPUs, joules where they can be read.
 
 Joules are the machine's meters before and after (NVML for NVIDIA GPUs, RAPL for the CPU packages), so they
-hold what else the machine did. Where there is no meter, or it may not be read, there are none. Knows no
-benchmark.
+hold what else the machine did. Where there is no meter, or it may not be read, or no more, there are none.
+Knows no benchmark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from localctx.bench.repeats import PeakMemory, rounded
 
@@ -39,6 +39,19 @@ class Joules(Protocol):
 
     def between(self, before: Sequence[float], after: Sequence[float]) -> float:
         """Joules of all parts between two readings."""
+
+
+Returned = TypeVar("Returned")
+UNREADABLE = (OSError, ValueError, AttributeError)
+"""Not there, may not be read, holds no number, or an older library."""
+
+
+def read_or_none(read: Callable[[], Returned]) -> Returned | None:
+    """What a meter says; None where it says nothing: no benchmark ends for that."""
+    try:
+        return read()
+    except UNREADABLE:
+        return None
 
 
 class Rapl:
@@ -126,19 +139,17 @@ def meters_here() -> tuple[Joules, ...]:
     found: list[Joules] = []
     kinds: tuple[Callable[[], Joules], ...] = (Rapl, Nvml)
     for kind in kinds:
-        try:
-            found.append(kind())
-        except (OSError, ValueError, AttributeError):  # not there, may not be read, or an older library
-            continue
+        if (meter := read_or_none(kind)) is not None:
+            found.append(meter)
     return tuple(found)
 
 
 @dataclass(slots=True)
 class _DevicePeak:
-    """The most device memory in use, looked at every 50 ms."""
+    """The most device memory in use, looked at every 50 ms; None where it cannot be read, or no more."""
 
     nvml: Nvml
-    peak_bytes: int = 0
+    peak_bytes: int | None = 0
     _done: threading.Event | None = None
     _thread: threading.Thread | None = None
 
@@ -155,7 +166,8 @@ class _DevicePeak:
         self._look()
 
     def _look(self) -> None:
-        self.peak_bytes = max(self.peak_bytes, self.nvml.used_bytes())
+        used, peak = read_or_none(self.nvml.used_bytes), self.peak_bytes
+        self.peak_bytes = None if used is None or peak is None else max(peak, used)
 
     def _watch(self) -> None:
         while self._done is not None and not self._done.wait(SAMPLE_SECONDS):
@@ -176,7 +188,8 @@ class Taken:
 def taken_json(taken: Sequence[Taken], n_tokens: int) -> dict[str, Any]:
     """The largest peaks, and the median joules, also for each of n_tokens; of the same work done again."""
     devices = [one.peak_device_bytes for one in taken if one.peak_device_bytes is not None]
-    joules = {name: median(one.joules[name] for one in taken) for name in taken[0].joules}
+    names = [name for name in taken[0].joules if all(name in one.joules for one in taken)]
+    joules = {name: median(one.joules[name] for one in taken) for name in names}
     return {
         "peak_memory_bytes": max(one.peak_memory_bytes for one in taken),
         "peak_device_bytes": max(devices, default=None),
@@ -192,7 +205,7 @@ class Meter:
         self._meters = meters_here() if meters is None else meters
         self._memory = PeakMemory()
         self._devices = [_DevicePeak(meter) for meter in self._meters if isinstance(meter, Nvml)]
-        self._before: list[list[float]] = []
+        self._before: list[list[float] | None] = []
         self._started = 0.0
         self.seconds = 0.0
         self.taken = Taken()
@@ -201,7 +214,7 @@ class Meter:
         self._memory.__enter__()
         for device in self._devices:
             device.begin()
-        self._before = [meter.read() for meter in self._meters]
+        self._before = [read_or_none(meter.read) for meter in self._meters]
         self._started = time.perf_counter()
         return self
 
@@ -209,8 +222,11 @@ class Meter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.seconds = time.perf_counter() - self._started
-        readings = zip(self._meters, self._before, strict=True)
-        joules = {meter.name: meter.between(before, meter.read()) for meter, before in readings}
+        joules: dict[str, float] = {}
+        for meter, before in zip(self._meters, self._before, strict=True):
+            after = read_or_none(meter.read)
+            if before is not None and after is not None:
+                joules[meter.name] = meter.between(before, after)
         for device in self._devices:
             device.end()
         self._memory.__exit__(kind, error, trace)

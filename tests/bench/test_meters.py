@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,43 @@ def test_without_meters_there_are_no_joules() -> None:
     with Meter(()) as meter:
         pass
     assert (meter.taken.joules, meter.taken.peak_device_bytes) == ({}, None)
+
+
+@pytest.mark.parametrize("fails", ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_gpu_that_falls_silent_ends_no_measurement(fails: str, first: bool) -> None:
+    library = Library()
+    meter = Meter((Nvml(library),))
+    if first:
+        library.fails = fails
+    with meter:
+        library.fails = fails
+    assert meter.seconds > 0 and meter.taken.peak_memory_bytes > 0
+    of_energy = fails == "nvmlDeviceGetTotalEnergyConsumption"
+    assert (meter.taken.joules == {}) is of_energy
+    assert (meter.taken.peak_device_bytes is None) is not of_energy
+
+
+@pytest.mark.parametrize("text", [None, "not a number"])
+def test_a_package_that_falls_silent_ends_no_measurement(tmp_path: Path, text: str | None) -> None:
+    energy = package(tmp_path, "intel-rapl:0", 2_000_000)
+    with Meter((Rapl(tmp_path),)) as meter:
+        energy.unlink() if text is None else energy.write_text(text)
+    assert meter.taken.joules == {}
+    shown = taken_json([Taken(1, None, {"cpu": 1.0}), meter.taken], 100)
+    assert (shown["joules"], shown["joules_per_token"]) == ({}, {})
+
+
+def test_a_watcher_outlives_a_failed_look() -> None:
+    library, looked = Library(), threading.Event()
+
+    class Watched(Nvml):
+        def used_bytes(self) -> int:
+            if threading.current_thread().name == "localctx-device-memory":
+                looked.set()
+                raise OSError("gone")
+            return super().used_bytes()
+
+    with Meter((Watched(library),)) as meter:
+        assert looked.wait(60)
+    assert meter.taken.peak_device_bytes is None
