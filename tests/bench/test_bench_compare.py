@@ -31,6 +31,11 @@ def silent(_: str) -> None:
     pass
 
 
+def threads() -> set[str]:
+    """Names of those that run, but for the pool that works on predictions and stays."""
+    return {one.name for one in threading.enumerate() if not one.name.startswith("predictions")}
+
+
 def asked(seconds: float, kept: int | None = None) -> Asked:
     return Asked("", "supported", seconds, 2 * seconds, 1, 0, 1, kept_bytes=kept)
 
@@ -39,6 +44,7 @@ def test_every_way_tells_what_it_evaluated_and_restored(model: LlamaModel, tmp_p
     path = tmp_path / "questions.jsonl"
     path.write_text('{"question": "What is an assert statement?", "answers": ["debug"]}\n' * 2)
     settings = Settings(store=str(tmp_path / "stores"), max_tokens=6)
+    before = threads()
     report = measure(model, settings, None, 700, Comparing(str(path), n_repeats=3), silent)
     shown = report.to_json()
     rows = {row["way"]: row for row in shown["ways"]}
@@ -66,7 +72,7 @@ def test_every_way_tells_what_it_evaluated_and_restored(model: LlamaModel, tmp_p
         assert one["answers"]["dense"] == one["answers"]["dense, state file"]
     assert len(report.lines) == 2 + len(WAYS)
     assert list((tmp_path / "stores").iterdir()) == []
-    assert threading.active_count() == 1
+    assert threads() <= before
 
 
 def test_facts_are_planted_where_no_questions_are_given(model: LlamaModel, tmp_path: Path) -> None:
