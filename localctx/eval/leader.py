@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from typing import TextIO
 
 from localctx.bench.inputs import kv_model, temporary_store
 from localctx.bench.machine import machine
@@ -16,7 +17,7 @@ from localctx.engine.embedder import EmbedderFile
 from localctx.eval.asking import Examiner
 from localctx.eval.generate import check_known
 from localctx.eval.leader_asking import LeaderExaminer, Variant
-from localctx.eval.leader_documents import write_copies
+from localctx.eval.leader_documents import Copies, write_copies
 from localctx.eval.leader_report import Examined, LeaderReport, outcome_json
 from localctx.eval.modes import BOUND, EXACT, MODES, RETRIEVE, SELECT
 from localctx.eval.niah import ANSWERS, Options, folder_for, haystack_of, told
@@ -74,22 +75,7 @@ def measure(
         haystack = stack.enter_context(haystack_of(asked, own))
         file = stack.enter_context((folder / ANSWERS).open("w", encoding="utf-8", newline="\n"))
         for one in write_copies(asked.wanted, options.perturb, folder, model.tokenize, haystack):
-            with ExitStack() as opened:
-                variants = [
-                    Variant(
-                        copy.name,
-                        copy.written,
-                        opened.enter_context(open_document_for(str(copy.written.document.path), own)),
-                        copy.distances,
-                    )
-                    for copy in one.copies
-                ]
-                references, outcomes = one.references(model.tokenize, asked.wanted.n_answer), []
-                for outcome in examiner.examine(variants, references):
-                    outcomes.append(outcome)
-                    file.write(json.dumps(outcome_json(one, outcome), ensure_ascii=False) + "\n")
-                    file.flush()
-            examined.append(Examined(one, tuple(outcomes), dict(examiner.skipped)))
+            examined.append(_examined(examiner, one, asked.wanted.n_answer, file))
     return LeaderReport(
         model=model.info,
         machine=facts,
@@ -97,3 +83,24 @@ def measure(
         kv=settings.kv,
         examined=tuple(examined),
     )
+
+
+def _examined(examiner: LeaderExaminer, one: Copies, n_answer: int, file: TextIO) -> Examined:
+    """Everything asked of a document and its copies; each outcome is a line of the file as it comes."""
+    settings, tokenize = examiner.examiner.settings, examiner.examiner.model.tokenize
+    references, outcomes = one.references(tokenize, n_answer), []
+    with ExitStack() as opened:
+        variants = [
+            Variant(
+                copy.name,
+                copy.written,
+                opened.enter_context(open_document_for(str(copy.written.document.path), settings)),
+                copy.distances,
+            )
+            for copy in one.copies
+        ]
+        for outcome in examiner.examine(variants, references):
+            outcomes.append(outcome)
+            file.write(json.dumps(outcome_json(one, outcome), ensure_ascii=False) + "\n")
+            file.flush()
+    return Examined(one, tuple(outcomes), dict(examiner.skipped))
