@@ -7,11 +7,14 @@ a note without a mark stay where they are. Knows no engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from statistics import median
 
-from localctx.document.pdf_layout import PlacedLine, flow
+from localctx.document.pdf_layout import PlacedLine, find_usual_gap, flow
+from localctx.document.pdf_references import Reference, references_to
 
 __all__ = ["Note", "note_marks", "notes_of", "with_notes", "without_notes"]
 
@@ -19,8 +22,14 @@ MARK = re.compile(r"\s*([1-9]\d{0,2}|[*∗†‡§¶‖]{1,3})(?![\d.,:)\]])")
 """What a note begins with; a number before a point is one of a list."""
 SMALLER = 0.93
 """Height of a note's type beside the page's usual one, at most."""
-NOTE_GAP = 2.2
-"""Most distance of the base lines of a note, by the height of its type."""
+NOTE_GAP, LEAST_GAP = 2.2, 1.5
+"""Most distance of a note's base lines, by the height of its type, where the page is set wide or narrow."""
+LOOSER = 1.25
+"""A note's lines stand at most this much further apart than the page's, or its first two."""
+EDGE = 2.5
+"""How far from where a note begins its lines may, by the height of its type."""
+BEHIND = 1.5
+"""Most free space behind a mark, by the height of the type."""
 LEAST_LETTERS = 6
 """Of a note: less is a part of a formula."""
 LEAST_CHARACTERS = 20
@@ -29,11 +38,13 @@ LEAST_CHARACTERS = 20
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A footnote: its mark and its lines, the mark taken off; `lines` are indices of the page's."""
+    """A footnote: its mark, its lines, the mark taken off, and what refers to it; `lines` are indices of the
+    page's."""
 
     mark: str
     body: tuple[PlacedLine, ...]
     lines: frozenset[int]
+    references: frozenset[Reference] = frozenset()
 
     @property
     def text(self) -> str:
@@ -43,10 +54,7 @@ class Note:
 
 def note_marks(lines: Sequence[PlacedLine]) -> dict[int, str]:
     """The lines (by index) that may begin a footnote, with their marks."""
-    usual = [line.height for line in lines if len(line.text) >= LEAST_CHARACTERS]
-    if not usual:
-        return {}
-    most = SMALLER * median(usual)
+    most = SMALLER * usual_height(lines)
     return {
         i: found[1]
         for i, line in enumerate(lines)
@@ -54,23 +62,60 @@ def note_marks(lines: Sequence[PlacedLine]) -> dict[int, str]:
     }
 
 
+def usual_height(lines: Sequence[PlacedLine]) -> float:
+    """The usual height of the page's type; 0 where no line is long enough to tell."""
+    usual = [line.height for line in lines if len(line.text) >= LEAST_CHARACTERS]
+    return median(usual) if usual else 0.0
+
+
 def notes_of(lines: Sequence[PlacedLine]) -> list[Note]:
-    """The footnotes among the lines of a page, in their order: those to whose mark a line above refers."""
+    """The footnotes among the lines of a page, in their order: those to whose mark a line above refers. Where
+    one mark begins several, none of them."""
     starts = note_marks(lines)
     if not starts:
         return []
-    most = SMALLER * median(line.height for line in lines if len(line.text) >= LEAST_CHARACTERS)
-    notes: list[Note] = []
-    for start, mark in starts.items():
-        if any(note.mark == mark for note in notes) or not is_referred_to(lines, start, mark):
+    found = {start: note for start in starts if (note := note_at(lines, start, starts)) is not None}
+    times = Counter(note.mark for note in found.values())
+    inside = frozenset().union(*(note.lines for note in found.values()))
+    referred = [
+        replace(note, references=references_to(note.mark, lines, start, inside))
+        for start, note in found.items()
+        if times[note.mark] == 1
+    ]
+    return [note for note in referred if note.references]
+
+
+def note_at(lines: Sequence[PlacedLine], start: int, starts: Mapping[int, str]) -> Note | None:
+    """The note that begins at a line; None where it says too little to be one."""
+    mark = starts[start]
+    end = end_of(lines, start, starts)
+    body = tuple(body_of(lines[start:end], mark))
+    n_letters = sum(character.isalpha() for line in body for character in line.text)
+    return Note(mark, body, frozenset(range(start, end))) if n_letters >= LEAST_LETTERS else None
+
+
+def end_of(lines: Sequence[PlacedLine], start: int, starts: Mapping[int, str]) -> int:
+    """Behind the last line of the note that begins at `start`: small ones in its row, or near below one of
+    its lines and near its left edge."""
+    usual = usual_height(lines)
+    loosest = min(NOTE_GAP, max(LOOSER * find_usual_gap(lines) / usual, LEAST_GAP))
+    lefts = [lines[start].left]
+    most = inf
+    for end in range(start + 1, len(lines)):
+        above, below = lines[end - 1], lines[end]
+        if end in starts or not 0 < below.height <= SMALLER * usual:
+            return end
+        height = max(above.height, below.height)
+        if is_behind(above, below):
+            if end == start + 1:
+                lefts.append(below.left)
             continue
-        end = start + 1
-        while end < len(lines) and end not in starts and goes_on(lines[end - 1], lines[end], most):
-            end += 1
-        body = tuple(body_of(lines[start:end], mark))
-        if sum(character.isalpha() for line in body for character in line.text) >= LEAST_LETTERS:
-            notes.append(Note(mark, body, frozenset(range(start, end))))
-    return notes
+        gap = min(above.bottom - below.bottom, above.top - below.top)  # a raised mark stands higher
+        off = min(abs(below.left - left) for left in lefts)
+        if not 0.5 * height < gap <= min(most, loosest * height) or off > EDGE * height:
+            return end
+        most = min(most, LOOSER * gap)
+    return len(lines)
 
 
 def body_of(lines: Sequence[PlacedLine], mark: str) -> Iterator[PlacedLine]:
@@ -83,29 +128,18 @@ def body_of(lines: Sequence[PlacedLine], mark: str) -> Iterator[PlacedLine]:
     yield from lines[1:]
 
 
-def is_referred_to(lines: Sequence[PlacedLine], start: int, mark: str) -> bool:
-    """Whether the mark stands raised in a line above or before that of the note."""
-    return any(
-        raised == mark and (i < start or line.bottom > lines[start].bottom)
-        for i, line in enumerate(lines)
-        if i != start
-        for _, raised in line.raised
-    )
+def is_behind(before: PlacedLine, after: PlacedLine) -> bool:
+    """Whether a line stands close behind another in one row, if raised or lowered."""
+    height = max(before.height, after.height)
+    is_level = abs(before.bottom - after.bottom) < 0.6 * height
+    return is_level and -0.3 * height < after.left - before.right < BEHIND * height
 
 
-def goes_on(above: PlacedLine, below: PlacedLine, most: float) -> bool:
-    """Whether a line is the next one of a note, or stands behind its mark."""
-    height = max(above.height, below.height)
-    return 0 < below.height <= most and -0.6 * height < above.bottom - below.bottom <= NOTE_GAP * height
-
-
-def with_marks(line: PlacedLine, marks: Iterable[str]) -> PlacedLine:
-    """The line with those marks that stand raised in it as references."""
-    known = frozenset(marks)
+def with_references(line: PlacedLine, marks: Iterable[tuple[int, str]]) -> PlacedLine:
+    """The line with the marks at those offsets as references."""
     text = line.text
-    for offset, mark in reversed(line.raised):
-        if mark in known:
-            text = f"{text[:offset]}[^{mark}]{text[offset + len(mark) :]}"
+    for offset, mark in sorted(marks, reverse=True):
+        text = f"{text[:offset]}[^{mark}]{text[offset + len(mark) :]}"
     return line if text is line.text else line._replace(text=text)
 
 
@@ -121,7 +155,10 @@ def with_notes(text: str, notes: Sequence[Note]) -> str:
 def without_notes(lines: Sequence[PlacedLine], notes: Sequence[Note]) -> Iterator[PlacedLine]:
     """The other lines, with references to the notes."""
     inside = frozenset().union(*(note.lines for note in notes))
-    marks = [note.mark for note in notes]
+    marks: dict[int, list[tuple[int, str]]] = {}
+    for note in notes:
+        for i, offset in note.references:
+            marks.setdefault(i, []).append((offset, note.mark))
     for i, line in enumerate(lines):
         if i not in inside:
-            yield with_marks(line, marks)
+            yield with_references(line, marks.get(i, ()))
