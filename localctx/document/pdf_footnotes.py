@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf
 from statistics import median
 
 from localctx.document.pdf_layout import PlacedLine, find_usual_gap, flow
+from localctx.document.pdf_order import line_of
 from localctx.document.pdf_references import Reference, references_to
 
-__all__ = ["Note", "note_marks", "notes_of", "with_notes", "without_notes"]
+__all__ = ["Note", "note_marks", "notes_of", "parted", "with_notes", "without_notes"]
 
 MARK = re.compile(r"\s*([1-9]\d{0,2}|[*∗†‡§¶‖]{1,3})(?![\d.,:)\]])")
 """What a note begins with; a number before a point is one of a list."""
@@ -28,7 +30,9 @@ LOOSER = 1.25
 """A note's lines stand at most this much further apart than the page's, or its first two."""
 EDGE = 2.5
 """How far from where a note begins its lines may, by the height of its type."""
-BEHIND = 1.5
+WIDE_GAP = 2.0
+"""Space in a line, by the height of its type, that a note does not reach over."""
+BEHIND = 2.0
 """Most free space behind a mark, by the height of the type."""
 LEAST_LETTERS = 6
 """Of a note: less is a part of a formula."""
@@ -68,54 +72,83 @@ def usual_height(lines: Sequence[PlacedLine]) -> float:
     return median(usual) if usual else 0.0
 
 
+def parted(lines: Sequence[PlacedLine]) -> list[PlacedLine]:
+    """The lines, those in a note's type cut where they reach over a wide gap to what is no part of it."""
+    most = SMALLER * usual_height(lines) if note_marks(lines) else 0.0
+    return [piece for line in lines for piece in (pieces(line) if 0 < line.height <= most else [line])]
+
+
+def pieces(line: PlacedLine) -> Iterator[PlacedLine]:
+    """A line cut at its wide gaps, other than that behind the mark it begins with."""
+    mark = MARK.match(line.text)
+    first = 1 if mark is not None and line.words and line.words[0].text == mark[1] else 0
+    cuts = [
+        i + 1
+        for i, (word, after) in enumerate(pairwise(line.words))
+        if i >= first and after.left - word.right > WIDE_GAP * line.height
+    ]
+    if not cuts:
+        yield line
+        return
+    for start, end in pairwise([0, *cuts, len(line.words)]):
+        yield line_of(line, line.words[start:end])
+
+
 def notes_of(lines: Sequence[PlacedLine]) -> list[Note]:
     """The footnotes among the lines of a page, in their order: those to whose mark a line above refers. Where
     one mark begins several, none of them."""
     starts = note_marks(lines)
     if not starts:
         return []
-    found = {start: note for start in starts if (note := note_at(lines, start, starts)) is not None}
+    usual = usual_height(lines)
+    pitch = min(NOTE_GAP, max(LOOSER * find_usual_gap(lines) / usual, LEAST_GAP))
+    found: dict[int, Note] = {}
+    others = set(starts)
+    for start, mark in starts.items():
+        taken = lines_at(lines, start, others, SMALLER * usual, pitch)
+        others.update(taken)
+        body = tuple(body_of([lines[i] for i in taken], mark))
+        if sum(character.isalpha() for line in body for character in line.text) >= LEAST_LETTERS:
+            found[start] = Note(mark, body, frozenset(taken))
     times = Counter(note.mark for note in found.values())
     inside = frozenset().union(*(note.lines for note in found.values()))
+    marked = [i for i, line in enumerate(lines) if line.raised and i not in inside]
     referred = [
-        replace(note, references=references_to(note.mark, lines, start, inside))
+        replace(note, references=references_to(note.mark, lines, start, marked))
         for start, note in found.items()
         if times[note.mark] == 1
     ]
     return [note for note in referred if note.references]
 
 
-def note_at(lines: Sequence[PlacedLine], start: int, starts: Mapping[int, str]) -> Note | None:
-    """The note that begins at a line; None where it says too little to be one."""
-    mark = starts[start]
-    end = end_of(lines, start, starts)
-    body = tuple(body_of(lines[start:end], mark))
-    n_letters = sum(character.isalpha() for line in body for character in line.text)
-    return Note(mark, body, frozenset(range(start, end))) if n_letters >= LEAST_LETTERS else None
-
-
-def end_of(lines: Sequence[PlacedLine], start: int, starts: Mapping[int, str]) -> int:
-    """Behind the last line of the note that begins at `start`: small ones in its row, or near below one of
-    its lines and near its left edge."""
-    usual = usual_height(lines)
-    loosest = min(NOTE_GAP, max(LOOSER * find_usual_gap(lines) / usual, LEAST_GAP))
+def lines_at(
+    lines: Sequence[PlacedLine], start: int, others: Collection[int], most: float, pitch: float
+) -> list[int]:
+    """The lines of the note that begins at `start`: at most `most` high, close behind one of its lines, or
+    below one by at most `pitch` heights and near its left edge. Not what stands beside it, nor `others`."""
     lefts = [lines[start].left]
-    most = inf
-    for end in range(start + 1, len(lines)):
-        above, below = lines[end - 1], lines[end]
-        if end in starts or not 0 < below.height <= SMALLER * usual:
-            return end
+    taken = [start]
+    widest = inf
+    for i in range(start + 1, len(lines)):
+        above, below = lines[taken[-1]], lines[i]
         height = max(above.height, below.height)
-        if is_behind(above, below):
-            if end == start + 1:
-                lefts.append(below.left)
+        is_level = abs(above.bottom - below.bottom) < 0.6 * height
+        is_own = 0 < below.height <= most and i not in others
+        if is_own and is_level and -0.3 * height < below.left - above.right < BEHIND * height:
+            lefts += [below.left] if len(taken) == 1 else []
+            taken.append(i)
+            continue
+        is_near = abs(above.bottom - below.bottom) <= NOTE_GAP * height
+        if is_near and (below.left >= above.right or below.right <= min(lefts)):  # beside it
             continue
         gap = min(above.bottom - below.bottom, above.top - below.top)  # a raised mark stands higher
         off = min(abs(below.left - left) for left in lefts)
-        if not 0.5 * height < gap <= min(most, loosest * height) or off > EDGE * height:
-            return end
-        most = min(most, LOOSER * gap)
-    return len(lines)
+        is_next = 0.5 * height < gap <= min(widest, pitch * height) and off <= EDGE * height
+        if not is_own or not is_next:
+            break
+        widest = min(widest, LOOSER * gap)
+        taken.append(i)
+    return taken
 
 
 def body_of(lines: Sequence[PlacedLine], mark: str) -> Iterator[PlacedLine]:
@@ -126,13 +159,6 @@ def body_of(lines: Sequence[PlacedLine], mark: str) -> Iterator[PlacedLine]:
     if text:
         yield first._replace(text=text, bottom=first.top - height, raised=())
     yield from lines[1:]
-
-
-def is_behind(before: PlacedLine, after: PlacedLine) -> bool:
-    """Whether a line stands close behind another in one row, if raised or lowered."""
-    height = max(before.height, after.height)
-    is_level = abs(before.bottom - after.bottom) < 0.6 * height
-    return is_level and -0.3 * height < after.left - before.right < BEHIND * height
 
 
 def with_references(line: PlacedLine, marks: Iterable[tuple[int, str]]) -> PlacedLine:

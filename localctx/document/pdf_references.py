@@ -6,7 +6,7 @@ Careful rather than complete: a mark that may be a unit's exponent refers to not
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from localctx.document.pdf_layout import SENTENCE_END_SET, WIDE, PlacedLine
 
@@ -29,17 +29,18 @@ LONGEST_SYMBOL = 3
 
 
 def references_to(
-    mark: str, lines: Sequence[PlacedLine], start: int, notes: Collection[int]
+    mark: str, lines: Sequence[PlacedLine], start: int, marked: Sequence[int]
 ) -> frozenset[Reference]:
     """The marks that refer to the note which begins at line `start`: those behind the end of a sentence or a
-    part of it, else the last one behind a word. `notes`: the lines of all notes, in which none is looked for.
+    part of it, else the last one behind a word. `marked`: the lines that have raised
+    marks, and are no note's.
     """
     found = [
         (i, offset)
-        for i, line in enumerate(lines)
-        if i not in notes and (i < start or line.bottom > lines[start].bottom)
-        for offset, raised in line.raised
-        if raised == mark and not is_exponent(line.text, offset, mark)
+        for i in marked
+        if i < start or lines[i].bottom > lines[start].bottom
+        for offset, raised in lines[i].raised
+        if raised == mark and not is_exponent(lines[i].text, offset, mark)
     ]
     found = [reference for reference in found if reference[0] < start] or found
     ended = [(i, offset) for i, offset in found if lines[i].text[offset - 1 : offset] in ENDS]

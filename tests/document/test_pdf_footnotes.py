@@ -187,5 +187,39 @@ def test_a_note_of_one_line_takes_no_footer(tmp_path: Path) -> None:
         *MORE,
     ]
     page = page_of(lines, ["^1 From the tenth of November"])
+    page.note_line("Table 3: barrels of salt, by the year", 320, 120, SMALL)
     page.note_line("Copyright of the town 1998", 60, 106, SMALL)
-    assert "[^1]: From the tenth of November" in paragraphs(tmp_path / "a.pdf", page)
+    found = paragraphs(tmp_path / "a.pdf", page)
+    assert "[^1]: From the tenth of November" in found
+    whole = "\n".join(found)
+    assert all(whole.count(text) == 1 for text in ("Table 3: barrels of salt, by the year", "Copyright of"))
+
+
+def test_two_notes_of_one_number_in_one_row_stay(tmp_path: Path) -> None:
+    page = Page()
+    for row in range(8):
+        for x, name in ((60, "left"), (320, "right")):
+            mark = "^1" if row == 3 else ""
+            page.note_line(f"and then the {name} clerk wrote line {row} of it,{mark}", x, 700 - 12 * row)
+    for x, name in ((60, "left"), (320, "right")):
+        page.note_line(f"^1 What the {name} one wrote is lost.", x, 580, SMALL)
+    found = "\n".join(paragraphs(tmp_path / "a.pdf", page))
+    assert "[^" not in found
+    assert all(found.count(f"What the {name} one wrote is lost.") == 1 for name in ("left", "right"))
+
+
+def test_notes_beside_one_another_keep_their_lines(tmp_path: Path) -> None:
+    page = Page()
+    columns = ((60, "left", 1), (320, "right", 2))
+    for row in range(8):
+        for x, name, number in columns:
+            mark = f"^{number}" if row == 3 else ""
+            page.note_line(f"and then the {name} clerk wrote line {row} of it,{mark}", x, 700 - 12 * row)
+    for row, text in enumerate(("What the {} one wrote of the", "harbour in that {} book is lost.")):
+        for x, name, number in columns:
+            start = f"^{number} " if row == 0 else ""
+            page.note_line(start + text.format(name), x, 580 - 10 * row, SMALL)
+    found = paragraphs(tmp_path / "a.pdf", page)
+    for _, name, number in columns:
+        note = f"What the {name} one wrote of the harbour in that {name} book is lost."
+        assert f"[^{number}]: {note}" in found
