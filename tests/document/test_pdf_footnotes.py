@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from document.column_pdfs import Page, story
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from localctx.document.pdf import PdfPage, extract_pdf
+from localctx.document.pdf_engines import Reading
+from localctx.document.pdf_layout import PlacedLine, Word
+from localctx.document.pdf_page import compose
 
 SMALL = 8.0
 MORE = [
@@ -223,3 +229,53 @@ def test_notes_beside_one_another_keep_their_lines(tmp_path: Path) -> None:
     for _, name, number in columns:
         note = f"What the {name} one wrote of the harbour in that {name} book is lost."
         assert f"[^{number}]: {note}" in found
+
+
+NAMES = [f"{a}{b}lin" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "ar", "er", "or")]
+BODY, NOTE = 10.0, 7.0
+BODIES = (
+    "and the {}{} went on to say that it was",
+    "The {}.{} It ended.",
+    "It has 40 km{1} of {0} wood",
+    "the {} of x{} = 4",
+)
+SAYINGS = ("{1} Of {0} and what it was", "of {} in the book", "{1}", "{1} {0}")
+
+
+@st.composite
+def marked_lines(draw: st.DrawFn) -> list[PlacedLine]:
+    """Lines of a page, each with a word of its own: raised marks, exponents, notes, several of one number."""
+    names = draw(st.lists(st.sampled_from(NAMES), max_size=40, unique=True))
+    lines = []
+    for name in names:
+        is_note = draw(st.booleans())
+        mark = draw(st.sampled_from(["1", "2", "*"]))
+        text = draw(st.sampled_from(SAYINGS if is_note else BODIES)).format(name, mark)
+        text = f"{name} {text}" if name not in text and not is_note else text
+        left, width = draw(st.sampled_from([60.0, 62.0, 310.0])), draw(st.sampled_from([40.0, 230.0]))
+        height = NOTE if is_note else BODY
+        bottom = 12.0 * draw(st.integers(0, 20 if is_note else 60)) + (6 if left > 300 else 0)
+        at = text.find(mark)
+        raised = ((at, mark),) if at > 0 else ()
+        words = []
+        end, gap = left, draw(st.sampled_from([3.0, 100.0])) if is_note else 3.0
+        for i, word in enumerate(text.split()):
+            end += gap if i == 2 else 3.0
+            words.append(Word(word, end, end + width / 10))
+            end += width / 10
+        right = words[-1].right
+        lines.append(PlacedLine(text, left, right, bottom, bottom + height, 20.0, tuple(words), raised))
+    return lines
+
+
+@settings(deadline=None, max_examples=150)
+@given(marked_lines())
+def test_no_character_is_lost_or_doubled(lines: list[PlacedLine]) -> None:
+    text = compose(Reading("", tuple(lines)), lines).text
+    assume("---" not in text)  # a table says once what heads several of its columns
+    assert letters(text) == letters("".join(line.text for line in lines))
+
+
+def letters(text: str) -> Counter[str]:
+    """How often each letter, digit and mark is in a text."""
+    return Counter(character for character in text if character.isalnum() or character == "*")
