@@ -34,6 +34,8 @@ WIDE_GAP = 2.0
 """Space in a line, by the height of its type, that a note does not reach over."""
 BEHIND = 2.0
 """Most free space behind a mark, by the height of the type."""
+MOST_BESIDE = 40
+"""Lines beside a note between two of its own."""
 LEAST_LETTERS = 6
 """Of a note: less is a part of a formula."""
 LEAST_CHARACTERS = 20
@@ -139,7 +141,8 @@ def lines_at(
             taken.append(i)
             continue
         is_near = abs(above.bottom - below.bottom) <= NOTE_GAP * height
-        if is_near and (below.left >= above.right or below.right <= min(lefts)):  # beside it
+        is_beside = below.left >= above.right or below.right <= min(lefts)
+        if is_near and is_beside and i - taken[-1] <= MOST_BESIDE:
             continue
         gap = min(above.bottom - below.bottom, above.top - below.top)  # a raised mark stands higher
         off = min(abs(below.left - left) for left in lefts)
