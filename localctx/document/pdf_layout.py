@@ -23,6 +23,7 @@ __all__ = [
     "PlacedLine",
     "Word",
     "continues",
+    "find_usual_gap",
     "flow",
     "same_row",
     "same_size",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pypdfium2.raw as c
 
-from localctx.document.pdf_footnotes import note_marks
+from localctx.document.pdf_footnotes import note_marks, parted
 from localctx.document.pdf_hints import WIDE_GAP, may_hold_table
 from localctx.document.pdf_layout import PlacedLine, Word
 from localctx.document.pdf_objects import Box, Drawn, address
@@ -84,7 +84,7 @@ class LineReader:
         starts = list(self._starts())
         placed = self._all(starts)
         lines = [line for line in placed if line is not None]
-        marks = frozenset(note_marks(lines).values()) if self._one_to_one else frozenset()
+        marks = frozenset(note_marks(parted(lines)).values()) if self._one_to_one else frozenset()
         if not marks:
             return lines
         pairs = zip(placed, starts, strict=True)

@@ -25,7 +25,7 @@ from localctx.document.pdf_prose import (
     has_words,
 )
 
-__all__ = ["Placed", "Strip", "learned_strips", "reading_order"]
+__all__ = ["Placed", "Strip", "learned_strips", "line_of", "reading_order"]
 
 SAME_ROW = 0.6
 """Base lines nearer than this, by the height of the text, may be of one row."""

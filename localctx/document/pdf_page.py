@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from localctx.document.pdf_cells import Part, Table, parts_of
 from localctx.document.pdf_engines import Reading
-from localctx.document.pdf_footnotes import notes_of, with_notes, without_notes
+from localctx.document.pdf_footnotes import notes_of, parted, with_notes, without_notes
 from localctx.document.pdf_grid import ruled_tables
 from localctx.document.pdf_layout import PlacedLine, flow
 from localctx.document.pdf_objects import Rule
@@ -45,9 +45,10 @@ def compose(
 ) -> Composed:
     """The text of the page's `lines`. A table that goes on from the page before gets the header that it has
     there; `strips` part columns on other pages."""
-    notes = notes_of(lines)
+    pieces = parted(lines)
+    notes = notes_of(pieces)
     while notes:
-        page = composed(reading, list(without_notes(lines, notes)), before, strips)
+        page = composed(reading, list(without_notes(pieces, notes)), before, strips)
         said = [note for note in notes if f"[^{note.mark}]" in page.text]
         if len(said) == len(notes):
             return replace(page, text=with_notes(page.text, notes))
