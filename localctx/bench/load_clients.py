@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from localctx.bench.load_documents import Documents
+from localctx.bench.load_documents import Documents, Refused
 from localctx.bench.load_http import Connection
 
 __all__ = ["Answered", "Asker", "Klass", "Traffic", "make_askers", "prompt_of", "run_askers"]
@@ -164,6 +164,9 @@ class _User:
                 more = {"localctx": {"documents": [one.file_id]}}
                 asked = asked if one.upload_s is None else time.monotonic()
                 return await self._answer(one.kind, one.question, more, asked, one.upload_s)
+        except Refused as error:  # the document, or its removal
+            asker.problems[str(error.status)] += 1
+            return error.pause_s
         except (OSError, TimeoutError) as error:
             asker.problems[type(error).__name__.lstrip("_")] += 1
             return 1.0

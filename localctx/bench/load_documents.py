@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from localctx.bench.load_http import Connection
 from localctx.errors import LocalctxError
 
-__all__ = ["DocumentKind", "Documents", "Opened"]
+__all__ = ["DocumentKind", "Documents", "Opened", "Refused"]
 
 DocumentKind: TypeAlias = Literal["cold", "warm", "mixed"]
 BOUNDARY = "localctx-load-boundary"
@@ -26,6 +26,14 @@ WORD = re.compile(r"[a-z]{5,}")
 N_WORDS = 3
 WORDS_WITHIN = 400
 """Characters in which the words of a question stand."""
+
+
+class Refused(LocalctxError):
+    """The server refused a request. status: what it said · pause_s: until it may be asked again."""
+
+    def __init__(self, message: str, status: int, pause_s: float) -> None:
+        super().__init__(message)
+        self.status, self.pause_s = status, pause_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,12 @@ class Documents:
                 }
                 more = {**headers, "Content-Type": "application/json"}
                 await _request(connection, "POST", "/chat/completions", more, json.dumps(body).encode())
+            except OSError as error:  # with TimeoutError
+                reason = error.strerror or str(error) or type(error).__name__
+                raise LocalctxError(
+                    f"uploading a document to {url} failed: {reason}",
+                    "a smaller --doc-len or fewer --tenants, if the server had no memory or time for them",
+                ) from None
             finally:
                 connection.close()
             self._warm[tenant] = file_id, text
@@ -75,7 +89,7 @@ class Documents:
     async def one(
         self, connection: Connection, tenant: str, headers: Mapping[str, str], dice: random.Random
     ) -> AsyncIterator[Opened]:
-        """A document for one question; a cold one is removed afterwards. Raises OSError, LocalctxError."""
+        """A document for one question; a cold one is removed afterwards. Raises OSError, Refused."""
         is_warm = self._kind == "warm" or (self._kind == "mixed" and dice.random() < 0.5)
         if is_warm:
             file_id, text = self._warm[tenant]
@@ -120,10 +134,11 @@ async def _upload(connection: Connection, headers: Mapping[str, str], text: str)
 async def _request(
     connection: Connection, method: str, path: str, headers: Mapping[str, str], body: bytes
 ) -> bytes:
-    """The body of a response with status 200. Raises LocalctxError for another."""
+    """The body of a response with status 200. Raises OSError, Refused for another."""
     pieces: list[bytes] = []
     reply = await connection.request(method, path, headers, body, lambda data, _: pieces.append(data))
     said = b"".join(pieces)
     if reply.status != 200:
-        raise LocalctxError(f"{method} {path}: {reply.status} {said[:200].decode('utf-8', 'replace')}")
+        message = f"{method} {path}: {reply.status} {said[:200].decode('utf-8', 'replace')}"
+        raise Refused(message, reply.status, float(reply.headers.get("retry-after", 1)))
     return said

@@ -154,6 +154,7 @@ class LlamaModel:
 
     def text(self, tokens: Sequence[int]) -> str:
         """What content tokens stand for, without a character at the end that is not whole."""
+        self._check_open()
         return b"".join(map(self.vocab.piece, tokens)).decode("utf-8", "ignore")
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:

@@ -77,9 +77,8 @@ class LlamaContext(BatchContext):
             self.rope = rope_in_force(lib, model, sizes.n_reach, log.text)
             self.log = log.text
             self.cells = CellStates(lib, handle, model.buffers)
-            self.decoder = LlamaDecoder(
-                lib, handle, model.vocab, stop, model.n_batch, ThreadChoice.of(model.options)
-            )
+            threads = None if model.is_offloaded else ThreadChoice.of(model.options)
+            self.decoder = LlamaDecoder(lib, handle, model.vocab, stop, model.n_batch, threads)
             super().__init__(
                 self.decoder,
                 Scheduler(

@@ -42,7 +42,7 @@ class LlamaDecoder:
         threads: ThreadChoice | None = None,
     ) -> None:
         """Owns the context `handle`; `stop` is the flag whose address it was given; `threads`: how many a
-        step takes, None as many as it was made with.
+        step takes, None as many as it was made with, and on a GPU: what is not waited for says nothing.
         """
         self._lib = lib
         self._handle = handle
@@ -96,8 +96,8 @@ class LlamaDecoder:
             self._wanted[end - 1] = part.sample or every_row
             n = end
         self._batch.n_tokens = n
-        with self._pace.step(n), self._threads_of(n):
-            status = self._lib.llama_decode(self._handle, self._batch)
+        with self._pace.step(n):
+            status = self._decode(n)
             if self._pace.is_changing or self._wanted[:n].any():
                 self.wait()
         if status == 0:
@@ -112,20 +112,21 @@ class LlamaDecoder:
     def wait(self) -> None:
         """Until all that was evaluated is done."""
         self._lib.llama_synchronize(self._handle)
+        self._pace.waited()
 
-    @contextmanager
-    def _threads_of(self, n_tokens: int) -> Iterator[None]:
-        """A step of n_tokens takes as many threads as are chosen for it."""
+    def _decode(self, n_tokens: int) -> int:
+        """llama.cpp's status. A step takes as many threads as are chosen for it, and tells of its time."""
         if self._threads is None:
-            yield
-            return
+            return int(self._lib.llama_decode(self._handle, self._batch))
         n_threads = self._threads.n_threads(n_tokens)
         if n_threads != self._n_threads:
             self._lib.llama_set_n_threads(self._handle, n_threads, n_threads)
             self._n_threads = n_threads
         started = time.monotonic()
-        yield
-        self._threads.took(n_tokens, time.monotonic() - started)
+        status = int(self._lib.llama_decode(self._handle, self._batch))
+        if status == 0:
+            self._threads.took(n_tokens, time.monotonic() - started)
+        return status
 
     def copy(self, source: int, sequence: int, n_tokens: int) -> None:
         self._lib.llama_memory_seq_cp(self._memory, source, sequence, 0, n_tokens)
@@ -157,7 +158,7 @@ class LlamaDecoder:
 
     def sample(self, sequence: int, row: int) -> int | None:
         if sequence in self._greedy:
-            token = int(self._row(row).argmax())
+            token = _likeliest(self._row(row))
             return None if self._vocab.is_end(token) else token
         chain = self._samplers[sequence]
         token = int(self._lib.llama_sampler_sample(chain, self._handle, row))
@@ -192,6 +193,19 @@ class LlamaDecoder:
         self._lib.llama_free(self._handle)
 
 
+def _likeliest(logits: NDArray[np.float32]) -> int:
+    """Of what is a number. Raises ModelError where nothing is."""
+    token = int(logits.argmax())  # of the first NaN, if there is one
+    if not np.isnan(logits[token]):
+        return token
+    if np.isnan(logits).all():
+        raise ModelError(
+            "the model gives no numbers for the next token",
+            "try --gpu-layers 0, or --kv type_k=f16,type_v=f16; localctx doctor tries the model alone",
+        )
+    return int(np.nanargmax(logits))
+
+
 def _sampler_parts(lib: Any, sampling: Sampling) -> Iterator[int]:
     """The links of a sampler chain, in llama.cpp's usual order; a grammar comes before it."""
     if sampling.temperature <= 0:
@@ -213,6 +227,7 @@ class _Pace:
     def __init__(self, n_batch: int, adapts: bool) -> None:
         self._limit = n_batch
         self._adapts = adapts
+        self._n_unwaited = 0
         self.n_batch = min(n_batch, _N_FIRST_GPU_STEP) if adapts else n_batch
 
     @property
@@ -220,13 +235,22 @@ class _Pace:
         """Whether steps are to be waited for, one by one, so that their time is known."""
         return self.n_batch < self._limit
 
+    def waited(self) -> None:
+        """All that was begun is done."""
+        self._n_unwaited = 0
+
     @contextmanager
     def step(self, n_tokens: int) -> Iterator[None]:
-        """Times one step of n_tokens; one that is not waited for has the time of the one before it."""
+        """Times one step of n_tokens; one that is not waited for has the time of the one before it, one that
+        is waited for its share of the time of both.
+        """
+        n_before, self._n_unwaited = self._n_unwaited, n_tokens
         started = time.monotonic()
         yield
         if self._adapts and n_tokens >= self.n_batch:
             took_s = time.monotonic() - started
+            if not self._n_unwaited:
+                took_s *= n_tokens / (n_before + n_tokens)
             if took_s > _LONG_STEP_S:
                 self.n_batch = max(32, self.n_batch // 2)
             elif took_s < _SHORT_STEP_S:

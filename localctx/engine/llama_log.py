@@ -6,7 +6,6 @@ there, as a stray traceback. At all other times the log goes to a C function tha
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import re
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from localctx._native import ignore_log_address
+from localctx.engine.uninterrupted import wait_whatever_comes
 
 __all__ = ["LoadLog", "logged", "silence"]
 
@@ -50,13 +50,6 @@ class LoadLog:
         return re.sub(r"^\w+: (error loading model: )?", "", errors[0]) if errors else "no reason given"
 
 
-def _wait_whatever_comes(event: threading.Event) -> None:
-    """Wait through any number of Ctrl-C: what the work uses must not be freed under it."""
-    while not event.is_set():
-        with contextlib.suppress(KeyboardInterrupt):
-            event.wait()
-
-
 def logged(
     lib: Any, work: Callable[[Callable[[], bool]], int | None], free: Callable[[int], object]
 ) -> tuple[int | None, LoadLog]:
@@ -83,7 +76,7 @@ def logged(
             ended.wait()  # not join(): before Python 3.13 an interrupted join() takes the thread for ended
         except KeyboardInterrupt:
             stop.set()
-            _wait_whatever_comes(ended)
+            wait_whatever_comes(ended)
             for made in filter(None, results):
                 free(made)
             raise

@@ -63,7 +63,7 @@ class EngineOptions:
 
     name: what the model is called in answers and errors, else the file's own name ·
     shares_cpus: this process has other work for the same CPUs; steps take fewer threads than n_threads where
-    that is no slower ·
+    that costs a third of their time at most ·
     gpu_layers: a number, "all", or "auto" (all where a GPU is usable) · n_batch: tokens of one step, of which
     a device computes n_ubatch at once (default: all) ·
     type_k, type_v: KV cache types by ggml's names · flash_attn: whether attention is computed in one kernel,

@@ -37,7 +37,6 @@ class Scheduler:
         self.n_seq = n_seq
         self._reuse = reuse
         self._apart = apart
-        self._is_prompts_turn = True
         self.reset()
 
     def reset(self) -> None:
@@ -46,6 +45,7 @@ class Scheduler:
         self._waiting: deque[tuple[int, Work]] = deque()
         self._cells = Cells(self.n_ctx)
         self._clock = 0
+        self._is_prompts_turn = True
 
     def adopt(self, tokens: NDArray[np.int32]) -> None:
         """Forget everything, but that sequence 0 holds these tokens at positions 0, 1 … and nothing else.

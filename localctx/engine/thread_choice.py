@@ -21,7 +21,9 @@ N_TRIED = 12
 FIRST_TRIAL, LONGEST_WAIT = 64, 1024
 """Steps before the first trial of a size, and at most between two; each trial without a change doubles it."""
 WORTH = 0.75
-"""More threads are taken where they need less than this share of the time: else CPUs are left to others."""
+"""More threads are taken where they need less than this share of the time, else CPUs are left to others: so
+never so few that a step takes more than 1 / WORTH of the time that the best known number needs.
+"""
 
 
 class ThreadChoice:
@@ -56,6 +58,8 @@ class _Size:
         self._most = self._chosen = most
         self._n_left, self._wait = FIRST_TRIAL, FIRST_TRIAL
         self._other = max(1, most // 2)
+        self._reaches_far = False
+        self._costs = {most: 1.0}  # of numbers that were tried, in times of `most`
         self._seen: tuple[list[float], list[float]] = ([], [])
 
     @property
@@ -80,9 +84,14 @@ class _Size:
             self._decide(median(self._seen[0]), median(self._seen[1]))
 
     def _decide(self, chosen_s: float, other_s: float) -> None:
-        is_fewer = self._other < self._chosen
-        is_better = chosen_s >= other_s * WORTH if is_fewer else other_s < chosen_s * WORTH
-        tried = self._other
+        is_fewer, tried = self._other < self._chosen, self._other
+        cost = self._costs[self._chosen] * other_s / chosen_s if chosen_s else 1.0
+        if is_fewer:
+            is_better = cost * WORTH <= min(self._costs.values())
+        else:
+            is_better = other_s < chosen_s * WORTH
+            self._reaches_far = not self._reaches_far
+        self._keep(tried, cost, is_new=is_better and not is_fewer)
         if is_better:
             self._chosen, self._wait = tried, FIRST_TRIAL
         else:
@@ -90,8 +99,22 @@ class _Size:
         self._n_left, self._seen = self._wait, ([], [])
         self._other = self._to_try(is_fewer is is_better)
 
+    def _keep(self, tried: int, cost: float, *, is_new: bool) -> None:
+        """What the trial says of costs: those of `most` are 1, whatever else they were measured by; a change
+        upwards ends older ones.
+        """
+        if is_new:
+            self._costs = {self._most: 1.0}
+        self._costs[tried] = cost
+        if tried == self._most and cost:
+            self._costs = {n: each / cost for n, each in self._costs.items()}
+
     def _to_try(self, fewer: bool) -> int:
-        """What the next trial compares with: the same way on after a change, the other way after none."""
+        """What the next trial compares with: the same way on after a change, the other way after none; up to
+        twice as many and to all by turns, since small gains can come to much together.
+        """
         lower, upper = max(1, self._chosen // 2), min(self._most, 2 * self._chosen)
+        if self._reaches_far:
+            upper = self._most
         first, second = (lower, upper) if fewer else (upper, lower)
         return first if first != self._chosen else second

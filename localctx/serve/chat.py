@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import chain
 from secrets import token_hex
 from typing import Any
 
@@ -98,42 +100,40 @@ class _Reply:
 
     # --- what comes of it -----------------------------------------------------------------------------
 
-    def _take(self, outcome: Outcome) -> list[str]:
-        """Keep an outcome; its events, where they are streamed. Raises Problem."""
+    def _take(self, outcome: Outcome) -> Iterator[str]:
+        """Keep an outcome; its events, where they are streamed, up to where it raises Problem."""
         match outcome:
             case Piece():
-                return self._piece(outcome)
+                yield from self._piece(outcome)
             case Text(text):
                 self._choices[0].text += text
-                return self._delta(0, {"content": text})
+                yield from self._delta(0, {"content": text})
             case Replaced(text):
                 self._replaced = True
-                return self._delta(0, {"content": f"\n\n{text}"})
+                yield from self._delta(0, {"content": f"\n\n{text}"})
             case Finished(answer):
                 self._finished(answer)
                 more = {"localctx": self._documents_field()}
-                return self._delta(0, {}, answer.finish_reason, **more)
+                yield from self._delta(0, {}, answer.finish_reason, **more)
             case End(error) if error is not None:
                 raise stopping() if self._service.worker.is_draining else of_error(error)
-        return []
 
-    def _piece(self, piece: Piece) -> list[str]:
+    def _piece(self, piece: Piece) -> Iterator[str]:
         one = self._choices[piece.request]
         one.text += piece.text
         one.thinking += piece.thinking
         one.reason = piece.finish_reason
-        events: list[str] = []
         for name, text in (("reasoning_content", piece.thinking), ("content", piece.text)):
             if text and self._body.stream:
-                events.append(replies.text_chunk(self._chunk_head, piece.request, name, text))
+                yield replies.text_chunk(self._chunk_head, piece.request, name, text)
         if piece.finish_reason is None:
-            return events
+            return
         if piece.finish_reason == "cancelled":
             raise stopping()
         self._usage.generated += piece.n_generated
         if piece.request == 0:
             self._usage.cached = self._usage.prompt - piece.n_evaluated
-        return events + self._delta(piece.request, {}, piece.finish_reason)
+        yield from self._delta(piece.request, {}, piece.finish_reason)
 
     def _finished(self, answer: Answer) -> None:
         self._answer = answer
@@ -164,7 +164,7 @@ class _Reply:
                 is_over = False
                 while not is_over:
                     for outcome in await self._ready(self._limit_s):
-                        self._take(outcome)
+                        deque(self._take(outcome), maxlen=0)
                         is_over = isinstance(outcome, End)
         except Gone:
             return Response(status_code=CLIENT_GONE)
@@ -187,7 +187,8 @@ class _Reply:
         return _EventStream(self, first, is_over=bool(outcomes) and isinstance(outcomes[-1], End))
 
     async def send_events(self, first: str, is_over: bool, receive: Receive, send: Send) -> None:
-        """The stream's body: what is ready together goes out together."""
+        """The stream's body: what is ready together goes out together, and before an error behind it."""
+        text = ""
 
         async def tell(text: str) -> None:
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
@@ -199,8 +200,10 @@ class _Reply:
                 while not is_over:
                     if text:
                         await tell(text)
+                    text = ""
                     outcomes = await self._ready(KEEP_ALIVE_S)
-                    text = "".join(line for one in _joined(outcomes) for line in self._take(one))
+                    for line in chain.from_iterable(map(self._take, _joined(outcomes))):
+                        text += line
                     if not outcomes:
                         text = replies.KEEP_ALIVE
                     is_over = bool(outcomes) and isinstance(outcomes[-1], End)
@@ -208,7 +211,7 @@ class _Reply:
                     text += replies.usage_chunk(self._head, self._usage)
                 text += replies.DONE
         except Problem as problem:
-            text = replies.event(problem.to_json())
+            text += replies.event(problem.to_json())
         except Gone:
             return
         finally:

@@ -123,14 +123,16 @@ def serve(
     guard = AbortFlag()
     guard.watch_sigint()  # no context of the engine takes Ctrl-C for itself: it ends the server in order
     server = _Server(config, service.worker, grace_s)
-    sys.setswitchinterval(SWITCH_S)
+    switch_s = sys.getswitchinterval()
     address, port = listening.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
     say(f"serving {service.model.info.name} at http://{shown}:{port}/v1")
     try:
+        sys.setswitchinterval(SWITCH_S)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is there
             runner.run(server.serve(sockets=[listening]))
     finally:
+        sys.setswitchinterval(switch_s)
         guard.unwatch_sigint()
         listening.close()
     if service.worker.failure is not None:

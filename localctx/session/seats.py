@@ -6,13 +6,16 @@ shares with others. Knows no strategy.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
+from localctx.engine.uninterrupted import wait_whatever_comes
 from localctx.errors import LocalctxError, ModelError, NotComposable, OutOfMemory
 from localctx.kv import Batch, BatchingContext, KVPart, Shared
 from localctx.session.cache import KVModel, why_no_cache
@@ -96,14 +99,15 @@ class Seats:
         the batch nor the context.
         """
         found: dict[int, Taker] = {}
-        if self.batch is None:
+        batch = self.batch
+        if batch is None:
             return []
-        for piece in self.batch.step() if meanwhile is None else self._step_beside(self.batch, meanwhile):
+        for piece in batch.step() if meanwhile is None else self._step_beside(batch, meanwhile):
             seat = self._taken.get(piece.request)
             if seat is not None:
                 seat.pieces.append(piece)
                 found[piece.request] = seat
-        self.is_stopped = self.is_stopped or self.batch.is_stopped
+        self.is_stopped = self.is_stopped or batch.is_stopped
         return list(found.values())
 
     @property
@@ -112,9 +116,12 @@ class Seats:
         return self._evaluating is not None
 
     def settle(self) -> None:
-        """Wait until the batch that is evaluated is done."""
+        """Wait until the batch that is evaluated is done; a Ctrl-C goes on then, not before."""
         if self._evaluating is not None:
-            wait([self._evaluating])
+            done = threading.Event()
+            self._evaluating.add_done_callback(lambda _: done.set())
+            if (interrupt := wait_whatever_comes(done)) is not None:
+                raise interrupt
 
     def stop(self) -> None:
         """End all answers soon; from any thread."""
@@ -152,13 +159,18 @@ class Seats:
             yield from run.unheard()
 
     def close(self) -> None:
-        """Free the context; again is harmless."""
+        """Free the context, once nothing evaluates in it; again is harmless."""
+        with ExitStack() as then:
+            then.callback(self._free)
+            if self._pool is not None:
+                then.callback(self._pool.shutdown)
+            self.settle()
+
+    def _free(self) -> None:
         if self.batch is not None:
             self.batch.close()
         if self.context is not None:
             self.context.close()
-        if self._pool is not None:
-            self._pool.shutdown()
         self.batch = self.context = self._pool = None
         self._taken.clear()
 
@@ -167,10 +179,13 @@ class Seats:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
         evaluating = self._evaluating = self._pool.submit(batch.step)
         try:
-            meanwhile(evaluating.done)
+            try:
+                meanwhile(evaluating.done)
+            finally:
+                self.settle()
         finally:
-            self.settle()
-            self._evaluating = None
+            if evaluating.done():
+                self._evaluating = None
         return evaluating.result()
 
     def _serves(self, need: Need, *, with_kv: bool) -> bool:

@@ -166,6 +166,7 @@ class SideBySide:
 
     def cancel(self, ticket: int) -> None:
         """Forget a question and free its place; nothing of it is told any more. Again is harmless."""
+        self._seats.settle()
         self._queue = deque(one for one in self._queue if one.ticket != ticket)
         question = self._open.get(ticket)
         if question is not None:
@@ -182,6 +183,12 @@ class SideBySide:
 
     def close(self) -> None:
         """End what is open and free everything; again is harmless."""
+        try:
+            self._seats.settle()
+        finally:
+            self._free()
+
+    def _free(self) -> None:
         self._queue.clear()
         for question in list(self._open.values()):
             self._end(question)

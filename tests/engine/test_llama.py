@@ -30,7 +30,7 @@ from localctx.engine.memory import Available
 from localctx.engine.options import EngineOptions, RopeOptions
 from localctx.engine.schedule import Slice
 from localctx.engine.trial import decode_one
-from localctx.errors import ModelError, OutOfMemory, UsageError
+from localctx.errors import LocalctxError, ModelError, OutOfMemory, UsageError
 from localctx.values import Message, Piece, Prompt, Request, Sampling
 
 HARBOUR = "The harbour of the old town lies open to the west, and the ships bring salt, rope and news. "
@@ -537,3 +537,11 @@ def test_the_trial_prints_one_json_object(tiny_model_path: Path, tmp_path: Path)
     bad = subprocess.run([*command, str(tmp_path / "none.gguf")], capture_output=True, check=False)
     assert bad.returncode == 1
     assert "none.gguf" in json.loads(bad.stdout)["error"]
+
+
+def test_a_closed_model_has_no_words(tiny: LlamaModel) -> None:
+    tokens = tiny.tokenize("abc")
+    assert tiny.text(tokens)
+    tiny.close()
+    with pytest.raises(LocalctxError, match="closed"):
+        tiny.text(tokens)

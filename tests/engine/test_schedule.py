@@ -195,6 +195,17 @@ def test_apart_a_step_is_one_prompts_or_of_those_that_generate_by_turns() -> Non
     assert sorted(found[-1]) == [(number, 1) for number in range(4)]
 
 
+def test_an_emptied_cache_begins_as_a_new_one() -> None:
+    scheduler, seen = Scheduler(300, 2, apart=True), []
+    for _ in range(2):
+        scheduler.submit(0, work([1], 40))
+        scheduler.submit(1, work([7, 8, 9], 40))
+        scheduler.start()
+        seen.append([part.sequence for part in scheduler.next_batch(16)])  # ends the prompts' turn
+        scheduler.reset()
+    assert seen == [[1], [1]]
+
+
 def test_a_batch_smaller_than_the_sequences_goes_round() -> None:
     scheduler, n_batch = Scheduler(400, 9), 4
     for number in range(8):

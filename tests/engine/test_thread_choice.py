@@ -65,3 +65,36 @@ def test_nothing_is_chosen_unless_cpus_are_shared() -> None:
     assert ThreadChoice.of(EngineOptions()) is None
     choice = ThreadChoice.of(EngineOptions(shares_cpus=True, n_threads=3))
     assert choice is not None and choice.n_threads(16) == 3
+
+
+COSTS = {8: 1.0, 4: 1.3, 2: 1.69, 1: 2.19}
+"""Each half is worth it by itself, and all of them together are not."""
+
+
+def test_what_is_given_up_does_not_add_up() -> None:
+    taken = run(ThreadChoice(8), lambda n, step: COSTS[n], 16, 4000)
+    assert taken[-1] == 4
+    assert taken.count(1) == 0
+
+
+def test_small_gains_are_seen_together_too() -> None:
+    taken = run(
+        ThreadChoice(8), lambda n, step: 1.0 if step < 1000 else COSTS[n], 16, 1000 + 5 * LONGEST_WAIT
+    )
+    assert taken[999] == 1
+    assert taken[-1] == 4
+
+
+def test_the_best_in_between_is_what_counts() -> None:
+    costs = {8: 4.0, 4: 2.0, 2: 2.5, 1: 3.2}
+    taken = run(ThreadChoice(8), lambda n, step: costs[n], 16, 4000)
+    assert taken[-1] == 2 and taken.count(1) < 100
+
+
+def test_another_load_makes_no_number_look_slow() -> None:
+    def seconds(n: int, step: int) -> float:
+        return COSTS[n] if step < 1000 else 10.0 * n
+
+    taken = run(ThreadChoice(8), seconds, 16, 1000 + 5 * LONGEST_WAIT)
+    assert taken[999] == 4
+    assert taken[-1] == 1
