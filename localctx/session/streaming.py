@@ -33,6 +33,7 @@ from localctx.session.whole_runs import (
     MANY_PASSAGES,
     SpellingModel,
     have_room,
+    in_whole_sentences,
     runs_of_blocks,
     start_of,
     stretches_of,
@@ -73,7 +74,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
 
     is_first = run.carried is None or run.carried.is_empty
     return Placed(
-        passages,
+        in_whole_sentences(run, passages),
         n_tokens,
         supplied.n_read(),
         arrange,
