@@ -142,7 +142,8 @@ def test_what_a_run_cuts_is_no_evidence(cut: Any) -> None:
         if one.text and part.end < end:
             assert text[one.end : one.end + 1].isspace() and not one.text[-1].isspace()
         assert set(regex.findall(r"\d+", one.text)) <= set(regex.findall(r"\d+", text))
-    trimmed = [one.text for part, one in zip(parts, judged, strict=True) if one.text and one.text != part.text]
+    pairs = zip(parts, judged, strict=True)
+    trimmed = [one.text for part, one in pairs if one.text and one.text != part.text]
     assert bool(trimmed) == (text[:9] != UNSPACED[:9])
     if text.startswith(PROSE[:9]):
         assert any(one.startswith("The") and one.endswith(".") for one in trimmed)
