@@ -117,9 +117,10 @@ def _signed(text: str, number: Number, found: Sequence[Number]) -> Iterator[tupl
         yield key, number.start
     else:
         yield f"-{key}", number.start - (sign[0][-1] in "-−")
-    if may_have and _BRACKET.search(head) and _BRACKETED.match(text, number.start):
-        if not any(one.spelled and one.key == key and one.end <= number.start for one in found):
-            yield f"-{key}", number.start
+    is_bracketed = may_have and _BRACKET.search(head) and _BRACKETED.match(text, number.start)
+    spelled = (one.key for one in found if one.spelled and one.end <= number.start)
+    if is_bracketed and key not in spelled:
+        yield f"-{key}", number.start
 
 
 def _beside(text: str, start: int, end: int) -> frozenset[str]:
