@@ -31,7 +31,7 @@ def test_a_table_a_picture_and_json(localctx: Run, tiny_model_path: Path, text: 
     told = localctx(*words, "--json")
     assert told.err == ""
     assert told.json["schema"] == "localctx.eval.kv/1"
-    assert told.json["command"].startswith("localctx ")
+    assert told.json["command"].startswith("localctx")
     assert told.json["text"] == text
     assert told.json["long"] is None
     assert len(told.json["matrix"]["arms"]) == 2 * (3 + 1)
