@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from localctx.selection.passage_values import passage_values
+from localctx.selection.record_schema import RecordSchema
 
 SMALL = frozenset({"it", "was", "to", "then", "a", "of", "in", "the", "and", "from", "or", "is"})
 
@@ -30,3 +33,21 @@ def test_a_signed_number_keeps_its_unit() -> None:
     found = passage_values("It fell from 4 euros to -4 euros, then to -€9.", SMALL)
     assert found.numbers_of({"euros"}) == ("4", "-4")
     assert found.numbers_of({"€"}) == ("-9",)
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("(5.00)", -5),
+        ("(1,250.50)", -1250.5),
+        ("\u22125", -5),
+        ("-7.5", -7.5),
+        ("5", 5),
+        ("3-5", "3-5"),
+        ("(A)", "(A)"),
+    ],
+)
+def test_a_cell_in_brackets_is_below_zero(cell: str, value: Any) -> None:
+    record = {"type": "object", "properties": {"a": {"type": "number"}}}
+    schema = RecordSchema(record, record)
+    assert schema.made_fit(cell, schema.properties["a"]) == value
