@@ -15,8 +15,11 @@ different things (docs/eval.md, "Order and focus"): with 4 nothing is gained, wi
 """
 
 
-def best_last(passages: Sequence[T], best: int) -> list[T]:
-    """The passages in their order, where they are many with number `best` last."""
-    if len(passages) < BEST_LAST_FROM:
-        return list(passages)
-    return [*passages[:best], *passages[best + 1 :], passages[best]]
+def best_last(stretches: Sequence[Sequence[T]], best: int) -> list[T]:
+    """The passages of the stretches in their order, where they are many with stretch number `best` last: what
+    follows each other in a document stays together.
+    """
+    ordered = list(stretches)
+    if sum(map(len, stretches)) >= BEST_LAST_FROM:
+        ordered.append(ordered.pop(best))
+    return [passage for stretch in ordered for passage in stretch]

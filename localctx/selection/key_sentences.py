@@ -59,9 +59,11 @@ _COURTESY = (
 )
 _FIGURE = regex.compile(
     r"(?<![\p{L}\p{N}.,:(\[]|\bpp?\. )(?!(?:1[5-9]|20)\p{Nd}{2}(?!\p{N}))"
-    r"(?:\p{Nd}[\p{Nd}.,]*\p{Nd}|\p{Nd}(?=\s?%))(?![\p{L}:])|[$€£¥]\s?\p{Nd}"
+    r"(?:(?>\p{Nd}[\p{Nd}.,]*\p{Nd})(?:(?!\p{L})|(?<=[\p{Nd}.,]{3}))|\p{Nd}(?=\s?%))(?!:)"
+    r"|[$€£¥]\s?\p{Nd}(?:[\p{Nd}.,]*\p{Nd})?"
 )
-"""A figure that is no year, no page, no verse."""
+"""A figure that is no year, no page, no verse; of an amount with its sign, all of it."""
+_LAST_MARK = regex.compile(r"[.,](?=\p{Nd}+$)")
 _NAME = regex.compile(r"(?<=[\p{Ll},;]\s)\p{Lu}\p{Ll}{2,}")
 _OF_SELF = r"^[\"“'(]*(?:I|I['’]\p{L}+|you|let me|my|ich|je|j['’]|yo|eu|io|я|我)(?![\p{L}\p{N}])"
 _TORN = regex.compile(r"\p{Nd}{1,4}\s+\p{Ll}")
@@ -244,8 +246,18 @@ def _matter(sentence: str) -> float:
 
 
 def figures(text: str) -> tuple[str, ...]:
-    """The figures of a text that are no years and count no pages, without separators, in order."""
-    return tuple("".join(c for c in found[0] if c.isdigit()) for found in _FIGURE.finditer(text))
+    """The figures of a text that are no years and count no pages, in order: digits, "." before decimals."""
+    return tuple(_digits(found[0]) for found in _FIGURE.finditer(text))
+
+
+def _digits(figure: str) -> str:
+    """Its digits; the last mark parts decimals unless it is there twice or is a comma before three."""
+    mark = _LAST_MARK.search(figure)
+    whole, decimals = (figure[: mark.start()], figure[mark.end() :]) if mark else (figure, "")
+    if mark and (mark[0] in whole or (mark[0] == "," and len(decimals) == 3 and "." not in whole)):
+        whole, decimals = figure, ""
+    digits = "".join(c for c in whole if c.isdigit())
+    return f"{digits}.{decimals}" if decimals else digits
 
 
 def _facts(sentence: str) -> float:

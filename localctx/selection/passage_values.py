@@ -15,7 +15,7 @@ from typing import TypeAlias
 import regex
 
 from localctx.index.terms import fold
-from localctx.selection.numbers import numbers
+from localctx.selection.numbers import Number, numbers
 
 __all__ = [
     "PassageValues",
@@ -57,6 +57,10 @@ _UNIT = r"\p{L}+|[€$£¥%°]"
 _BEFORE = regex.compile(rf"({_UNIT})[\s-]?$")
 _BEHIND = regex.compile(rf"[\s-]?({_UNIT})")
 _FIGURE = regex.compile(rf"(?:({_UNIT})\s?)?(?<![\p{{L}}\p{{N}}])\p{{Nd}}[\p{{Nd}}.,']*(?:[\s-]?({_UNIT}))?")
+_SIGN = regex.compile(r"(?<![^\s(\[{|:=\"“„«'])(?:[-−][€$£¥]?|[€$£¥][-−])$")
+"""A minus before a number, but between numbers (3-5) or in a code (A-5)."""
+_BRACKET, _BRACKETED = regex.compile(r"\([€$£¥]?$"), regex.compile(r"[\p{Nd}.,']*[.,]\p{Nd}{2}\s?[€$£¥]?\)")
+"""An amount as accounts write what is below 0: (5.00)."""
 _SENTENCE_END = ".!?…。"
 _JOINER_WORDS = "of de del della di da do dos du des von van der den zu la le al bin y and & und et"
 _JOINERS = frozenset(_JOINER_WORDS.split())
@@ -96,9 +100,27 @@ def passage_values(text: str, small: frozenset[str], *, has_numbers: bool = True
     phrases = tuple(_phrases(_without(text, taken), small))
     units: dict[str, frozenset[str]] = {}
     for number in found:
-        units[number.key] = units.get(number.key, frozenset()) | _beside(free, number.start, number.end)
+        for key, start in _signed(free, number, found):
+            units[key] = units.get(key, frozenset()) | _beside(free, start, number.end)
     named = tuple(dict.fromkeys(date for *_, date in dates))
     return PassageValues(phrases, tuple(units), named, tuple(units.values()))
+
+
+def _signed(text: str, number: Number, found: Sequence[Number]) -> Iterator[tuple[str, int]]:
+    """A number's key with its sign, and where that begins; both where brackets may mean either, unless they
+    repeat a number in words: "five (5.00)".
+    """
+    head, key = text[max(0, number.start - 3) : number.start], number.key
+    may_have = not number.spelled and key.strip("0.") != "" and key.count(".") < 2
+    sign = _SIGN.search(head) if may_have else None
+    if sign is None:
+        yield key, number.start
+    else:
+        yield f"-{key}", number.start - (sign[0][-1] in "-−")
+    is_bracketed = may_have and _BRACKET.search(head) and _BRACKETED.match(text, number.start)
+    spelled = (one.key for one in found if one.spelled and one.end <= number.start)
+    if is_bracketed and key not in spelled:
+        yield f"-{key}", number.start
 
 
 def _beside(text: str, start: int, end: int) -> frozenset[str]:

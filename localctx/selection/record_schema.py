@@ -211,12 +211,13 @@ def _has_format(text: str, schema: Mapping[str, Any]) -> bool:
 
 
 def _read(text: str, kinds: frozenset[str]) -> Any:
-    """The text as a number or a truth value, where it is one of those asked for."""
+    """The text as a number, in brackets below zero, or a truth value, where it is one of those asked for."""
     if "boolean" in kinds and text.lower() in _TRUTHS:
         return _TRUTHS[text.lower()]
     if kinds & {"integer", "number"}:
         found = tokens(text)
         if len(found) == 1 and is_number(found[0]):
-            number = found[0]
+            is_below_zero = text.startswith("(") and text.endswith(")") and found[0][0].isdigit()
+            number = f"-{found[0]}" if is_below_zero else found[0]
             return int(number) if number.lstrip("+-").isdecimal() else float(number)
     return text

@@ -40,7 +40,7 @@ def groups_of(
     """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
     stands under the header of the passage before is parted from it without saying it again.
 
-    are_many: nothing parts them then, since each gap takes a step, or room, of its own · are_widened: they
+    are_many: only words are parted then, since each gap takes a step, or room, of its own · are_widened: they
     are long, and one that goes on joins under any header: it begins with its heading.
     """
     waiting: list[Passage] = []
@@ -55,10 +55,17 @@ def groups_of(
             continue
         if waiting:
             yield _group(cache, "" if header == said else header, waiting, parting)
-            said, parting = header if _is_under_one(waiting) else None, "" if are_many else SEPARATOR
+            said = header if _is_under_one(waiting) else None
+            parting = _least_parting(waiting[-1], passage) if are_many else SEPARATOR
         waiting, header = [passage], line
     if waiting:
         yield _group(cache, "" if header == said else header, waiting, parting)
+
+
+def _least_parting(one: Passage, two: Passage) -> str:
+    """What keeps the last word of a passage from the first of the next."""
+    are_apart = one.text[-1:].isspace() or two.text[:1].isspace()
+    return "" if are_apart else "\n"
 
 
 def _is_under_one(passages: Sequence[Passage]) -> bool:

@@ -33,6 +33,7 @@ from localctx.session.whole_runs import (
     MANY_PASSAGES,
     SpellingModel,
     have_room,
+    in_whole_sentences,
     runs_of_blocks,
     start_of,
     stretches_of,
@@ -73,7 +74,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
 
     is_first = run.carried is None or run.carried.is_empty
     return Placed(
-        passages,
+        in_whole_sentences(run, passages),
         n_tokens,
         supplied.n_read(),
         arrange,
@@ -115,31 +116,25 @@ def _chosen(
     passages = tuple(map(run.passage, numbers)) if spell is None else widened(run, stored, numbers, spell)
     yield from supplied.provide(passages)
     is_free = run.carried is None and run.blocks is None
-    stretches = [(passage,) for passage in passages] if spell is None else stretches_of(passages)
-    ordered = _ordered(run, stretches, numbers, hits) if is_free else passages
+    ordered = _ordered(run, passages, numbers, hits) if is_free else passages
     groups = groups_of(cache, ordered, are_many=are_many, are_widened=spell is not None)
     return passages, list(groups)
 
 
-def _ordered(
-    run: Run, stretches: Sequence[tuple[Passage, ...]], numbers: Sequence[int], hits: Hits
-) -> Sequence[Passage]:
-    """The passages as they are put in, stretches of them whole: where these are many, the one with the best
-    block is the last.
-    """
+def _ordered(run: Run, passages: Sequence[Passage], numbers: Sequence[int], hits: Hits) -> Sequence[Passage]:
+    """The passages as they are put in: where these are many, the stretch with the best block is the last."""
     chosen = set(numbers)
     best = next((run.tokens_of(number) for number, _ in hits.ranking if number in chosen), None)
-    if best is not None:
-        document, first, _ = best
-        holding = [
-            place
-            for place, stretch in enumerate(stretches)
-            if any(
-                one.document == document and 0 <= first - one.first_token < one.n_tokens for one in stretch
-            )
-        ]
-        stretches = best_last(stretches, holding[0]) if holding else stretches
-    return [passage for stretch in stretches for passage in stretch]
+    if best is None:
+        return passages
+    document, first, _ = best
+    stretches = stretches_of(passages)
+    holding = [
+        place
+        for place, stretch in enumerate(stretches)
+        if any(one.document == document and 0 <= first - one.first_token < one.n_tokens for one in stretch)
+    ]
+    return best_last(stretches, holding[0]) if holding else passages
 
 
 def _have_room(run: Run, hits: Hits, units: Units, budget: int) -> bool:

@@ -7,10 +7,14 @@ and so are the runs that are read and the header lines. Knows no scores.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Protocol, TypeAlias, runtime_checkable
 
+import regex
+
+from localctx.selection import sentences
 from localctx.session.reading import Passage, Reading
 from localctx.session.run import Run
 from localctx.session.token_stream import TokenStream
@@ -21,6 +25,7 @@ __all__ = [
     "Spell",
     "SpellingModel",
     "have_room",
+    "in_whole_sentences",
     "runs_of_blocks",
     "start_of",
     "stretches_of",
@@ -114,6 +119,37 @@ def stretches_of(passages: Sequence[Passage]) -> list[tuple[Passage, ...]]:
         stretches[-1].append(passage)
         ends = passage.document, passage.first_token + passage.n_tokens
     return [tuple(stretch) for stretch in stretches]
+
+
+def in_whole_sentences(run: Run, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """The passages with the text of their whole sentences, where their runs cut others; the tokens stay.
+
+    What is cut is no evidence: 71 is not held by a text whose 711 a run's border parts. Where no sentence is
+    whole, lines are, or else words; without any, the text is empty.
+    """
+    return tuple(_in_whole_sentences(run.readings[one.document], one, run.language) for one in passages)
+
+
+def _in_whole_sentences(reading: Reading, passage: Passage, language: str) -> Passage:
+    number = reading.block_at(passage.start)
+    start, end = reading.span(number, number)
+    if (start, end) == (passage.start, passage.end):
+        return passage
+    text = reading.document.read(start, end)
+    first, last = passage.start - start, passage.end - start
+
+    def within(spans: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+        """From where the first of the spans that were not cut begins to where the last one ends."""
+        found = [(a, b) for a, b in spans if first <= a and b <= last]
+        return (found[0][0], found[-1][1]) if found else None
+
+    kept = (
+        within((one.start, one.end) for one in sentences(text, language))
+        or within(match.span() for match in regex.finditer(r"[^\n]+", text))
+        or within(match.span() for match in regex.finditer(r"\S+", text))
+        or (first, first)
+    )
+    return replace(passage, start=start + kept[0], end=start + kept[1], text=text[kept[0] : kept[1]])
 
 
 def _spans(stream: TokenStream, places: set[int]) -> Iterator[tuple[int, int]]:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from localctx.assemble import BEST_LAST_FROM, best_last
 
+MANY = list(range(BEST_LAST_FROM))
+ALONE = [(passage,) for passage in MANY]
+
 
 def test_of_many_passages_the_best_is_the_last() -> None:
-    many = list(range(BEST_LAST_FROM))
-    assert best_last(many, 2) == [*many[:2], *many[3:], 2]
-    assert best_last(many, many[-1]) == many
-    assert best_last(many[1:], 2) == many[1:]
+    assert best_last(ALONE, 2) == [*MANY[:2], *MANY[3:], 2]
+    assert best_last(ALONE, MANY[-1]) == MANY
+    assert best_last(ALONE[1:], 2) == MANY[1:]
+
+
+def test_what_follows_each_other_moves_together() -> None:
+    stretches = [(0,), (1, 2, 3), tuple(MANY[4:])]
+    assert best_last(stretches, 1) == [0, *MANY[4:], 1, 2, 3]
+    assert best_last([(1, 2, 3), tuple(MANY[4:])], 0) == MANY[1:]
+    assert best_last([tuple(MANY)], 0) == MANY

@@ -188,9 +188,19 @@ def test_a_figure_of_something_named_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("It was 4,812 boats and 7.5 % of 30 men.", ("4812", "75", "30")),
+        ("It was 4,812 boats and 7.5 % of 30 men.", ("4812", "7.5", "30")),
+        ("It was 75 % and 7,5 %.", ("75", "7.5")),
         ("In 1848 and 2019, see p. 32 [12] and Ge1:14.", ()),
         ("It cost $5 or 12 crowns.", ("5", "12")),
+        (
+            "It cost $4,812, then € 12.5 million, £1.250,50, ¥1,250,000 and $1950.",
+            ("4812", "12.5", "1250.50", "1250000", "1950"),
+        ),
+        (
+            "It cost 4,812 dollars, 12.5 million, 1.250.000 or 1,234.5 in Ps 119:176.",
+            ("4812", "12.5", "1250000", "1234.5"),
+        ),
+        ("They dug 125m and 12.5km.", ("125", "12.5")),
     ],
 )
 def test_figures_are_no_years_pages_or_verses(text: str, expected: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,15 @@ def test_a_long_passage_goes_on_under_the_next_heading() -> None:
     assert said(*passages, are_many=True, are_widened=True) == [
         ("[One]\n", 2),  # what follows stood under Two: One is said again
         (f"{SEPARATOR}[One]\n", 1),
-        ("", 1),
+        ("\n", 1),
     ]
-    assert said(*passages, are_many=True)[-1] == ("", 1)
+    assert said(*passages, are_many=True)[-1] == ("\n", 1)
+
+
+def test_of_many_passages_no_two_words_become_one() -> None:
+    texts = ["brass lamp nu", "rden of gate", " keeps it. ", "Gate 7", "\t1 of it", "1,0\n", "00"]
+    passages = [passage(number, "", 50 * number, text) for number, text in enumerate(texts)]
+    unheaded = [replace(one, heading_path=()) for one in passages]
+    for are_widened in (False, True):
+        found = said(*unheaded, are_many=True, are_widened=are_widened)
+        assert [header for header, _ in found] == ["", "\n", "", "", "", "\n", ""]

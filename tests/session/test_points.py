@@ -58,6 +58,23 @@ def test_a_rewrite_may_not_drop_a_figure() -> None:
     assert accept(long, shorter, "stop").text == shorter
 
 
+@pytest.mark.parametrize(
+    ("amount", "kept", "other"),
+    [
+        ("$4,812", "4,812 dollars", "$4"),
+        ("€12.5 million", "12.5 million euros", "€1 million"),
+        ("7.5 % of $30", "$30", "75 % of $30"),
+    ],
+)
+def test_an_amount_is_its_whole_number(amount: str, kept: str, other: str) -> None:
+    source = f"The silver mine of Quarz gave {amount} in dollars or euros to Anna Feld after talks."
+    long = replace(point(), text=source, source_text=source)
+    said = f"The silver mine of Quarz gave {kept} to Anna Feld."
+    assert (accept(long, said, "stop").text == said) == (kept != "$30")
+    assert accept(long, f"The silver mine of Quarz gave {other} to Anna Feld.", "stop") == long
+    assert accept(long, "The silver mine of Quarz gave dollars to Anna Feld.", "stop") == long
+
+
 def test_the_key_sentence_is_cited_where_it_stands(book: Document) -> None:
     reading = Reading(book)
     blocks = reading.read(lambda text, first: [0] * len(text.split()))

@@ -11,16 +11,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import regex
 from session.test_kept_kv import LONG, Place
 
 from localctx.assemble import Piece, StoredTokens
 from localctx.document import open_document
 from localctx.engine import EngineOptions, open_model
 from localctx.kv import RUN_TOKENS, KVSpace, PrefillPolicy
+from localctx.session import ask as asking
 from localctx.session import placing
 from localctx.session.reading import Passage, Reading
 from localctx.session.token_stream import TokenStream
-from localctx.session.whole_runs import MANY_PASSAGES, have_room, runs_of_blocks, start_of, widened
+from localctx.session.whole_runs import (
+    MANY_PASSAGES,
+    have_room,
+    in_whole_sentences,
+    runs_of_blocks,
+    start_of,
+    widened,
+)
 
 SPACE = KVSpace("model", "rope", ())
 TABLE = "| Gate | Code |\n|---|---|\n" + "".join(f"| gate {n} | {1000 + n} |\n" for n in range(60))
@@ -99,6 +108,47 @@ def test_what_stands_before_the_first_run_is_known_beforehand(run: Any) -> None:
     assert "" in headers and "| Gate | Code |" in headers
 
 
+PROSE = "".join(f"The warden of gate {n} keeps {7000 + n} brass lamps. " for n in range(40))
+UNSPACED = "看守人保管着一盏黄铜灯" * 60
+SENTENCE = "and ".join(f"the warden keeps {7000 + n} lamps " for n in range(60))
+
+
+@pytest.fixture(params=[PROSE, TABLE, SENTENCE, UNSPACED], ids=["prose", "table", "sentence", "unspaced"])
+def cut(request: Any, tmp_path: Path) -> Iterator[Any]:
+    """A reading, and parts of its blocks that begin or end at any of their tokens."""
+    path = tmp_path / "cut.md"
+    path.write_text(request.param, "utf-8")
+    reading = Reading(open_document(str(path), cache_dir=None), 0, 70)
+    for _ in reading.read(tokenize):
+        pass
+    first, end = reading.first_tokens[2], reading.first_tokens[4]
+    parts = [reading.part(n, first, at, spell) for n in (2, 3) for at in range(first + 1, end)]
+    parts += [reading.part(n, at, end, spell) for n in (2, 3) for at in range(first, end)]
+    yield SimpleNamespace(readings=[reading], language="en"), [one for one in parts if one.n_tokens > 0]
+    reading.document.close()
+
+
+def test_what_a_run_cuts_is_no_evidence(cut: Any) -> None:
+    run, parts = cut
+    reading, text = run.readings[0], run.readings[0].document.read(0, 100_000)
+    judged = in_whole_sentences(run, parts)
+    for part, one in zip(parts, judged, strict=True):
+        assert (one.first_token, one.n_tokens) == (part.first_token, part.n_tokens)
+        assert one.text == text[one.start : one.end] and one.text in part.text
+        number = reading.block_at(part.start)
+        start, end = reading.span(number, number)
+        if one.text and part.start > start:
+            assert text[one.start - 1].isspace() and not one.text[0].isspace()
+        if one.text and part.end < end:
+            assert text[one.end : one.end + 1].isspace() and not one.text[-1].isspace()
+        assert set(regex.findall(r"\d+", one.text)) <= set(regex.findall(r"\d+", text))
+    pairs = zip(parts, judged, strict=True)
+    trimmed = [one.text for part, one in pairs if one.text and one.text != part.text]
+    assert bool(trimmed) == (text[:9] != UNSPACED[:9])
+    if text.startswith(PROSE[:9]):
+        assert any(one.startswith("The") and one.endswith(".") for one in trimmed)
+
+
 def test_blocks_that_are_units_of_their_own_stay_as_they_are(run: Any) -> None:
     streams = streams_of(run, PrefillPolicy("independent"))
     numbers = [1, 5, 6]
@@ -156,6 +206,28 @@ def test_a_budget_for_many_passages_widens_them(indexed: Place, n_passages: int,
     assert (n_attended % RUN_TOKENS == 0) == is_widened
     assert answer.tokens.restored >= n_attended
     assert answer.coverage.tokens_read == answer.coverage.tokens_total
+
+
+def test_answers_are_judged_by_what_is_whole(indexed: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, judge = [], asking.judge
+
+    def watched(run: Any, index: Any, filling: Any, *rest: Any) -> Any:
+        seen.extend(filling.passages)
+        return judge(run, index, filling, *rest)
+
+    monkeypatch.setattr(asking, "judge", watched)
+    answer = indexed.ask(
+        str(indexed.folder / "book.md"),
+        question="What is the code of gate 3, gate 9, gate 12 and gate 15?",
+        strategy="stream",
+        kv=f"budget={64 * (MANY_PASSAGES + 8)},block=64,refresh=0",
+    )
+    assert sum(one.n_tokens for one in seen) == answer.coverage.tokens_attended
+    padded = f" {LONG} "
+    for one in seen:
+        assert one.text == LONG[one.start : one.end]
+        around = padded[one.start : one.start + 2], padded[one.end : one.end + 2]
+        assert not one.text or all(" " in border or "\n" in border for border in around), one.text
 
 
 def test_refreshed_whole_it_is_all_evaluated(indexed: Place) -> None:
