@@ -16,12 +16,11 @@ what a question takes until its first token is sampled:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
 from localctx.assemble import Layout
 from localctx.bench.ask_report import PARTS, Asked, Report
@@ -38,7 +37,7 @@ from localctx.index import LexicalIndex
 from localctx.kv import KVContext
 from localctx.session.cache import KVModel, opened_cache
 from localctx.session.decoding import Decoded, decode_one
-from localctx.session.events import Event, Progress, ignore_progress
+from localctx.session.events import Progress, ignore_progress, result_of
 from localctx.session.filling import retrieved
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
@@ -58,8 +57,6 @@ STORED = ("stored, refresh=0", "stored, cold", "stored, refresh=auto", "stored, 
 WAYS = (*STORED, "re-prefill", "retrieve")
 AT_ZERO, COLD, AT_AUTO, AGAIN, RE_PREFILL, RETRIEVE = WAYS
 PROBE_TOKENS = 256
-
-Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +226,7 @@ class _Asker:
         run = self._new_run(kv=kv, store=str(begun.store))
         with self._cache(run, question, begun.held) as cache:
             with timed(run.timings, "select_ms"):
-                placed = _result(streamed(cache, self._index, question, room))
+                placed = result_of(streamed(cache, self._index, question, room))
             layouts: list[Layout] = []
 
             def arrange(context: KVContext) -> Layout:
@@ -237,7 +234,7 @@ class _Asker:
                 return layouts[-1]
 
             n_ctx = self._n_ctx(placed.n_tokens + len(cache.frame.suffix), n_answer)
-            decoded = _result(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
+            decoded = result_of(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
             _raise_cancelled(decoded)
             prompt = cache.frame.prompt(layouts[-1].tokens[len(cache.prefix) :])
         self._prompts[question] = prompt
@@ -250,7 +247,7 @@ class _Asker:
             context.place((), ())  # nothing of it is there
             run = self._new_run()
             request = run.request_of(prompt, 1)
-            decoded = _result(decode_one(context, request, run.timings, run.started, run.listen))
+            decoded = result_of(decode_one(context, request, run.timings, run.started, run.listen))
         return _timed(run, decoded, len(prompt.tokens))
 
     @contextmanager
@@ -265,12 +262,12 @@ class _Asker:
     def _retrieved(self, question: str) -> _Timed:
         room, n_answer = self._sizes(question)
         run = self._new_run()
-        filling = _result(retrieved(run, self._index, question, room))
+        filling = result_of(retrieved(run, self._index, question, room))
         prompt = run.model.prompt(document_messages(filling.fragments, question_task(question)))
         context = run.context(self._n_ctx(len(prompt.tokens), n_answer))
         try:
             request = run.request_of(prompt, 1)
-            decoded = _result(decode_one(context, request, run.timings, run.started, run.listen))
+            decoded = result_of(decode_one(context, request, run.timings, run.started, run.listen))
         finally:
             context.close()
         return _timed(run, decoded, len(prompt.tokens))
@@ -287,13 +284,3 @@ def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
     n_evaluated = run.n_evaluated + decoded.n_evaluated
     parts_ms = {part: getattr(run.timings, f"{part}_ms") for part in PARTS}
     return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms)
-
-
-def _result(steps: Generator[Event, None, Returned]) -> Returned:
-    """What a step returns, its events ignored."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            value: Returned = done.value
-            return value

@@ -15,11 +15,10 @@ Each has the document read, cut and searchable, and the model loaded; each opens
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 from localctx.bench.ask_session import session
 from localctx.bench.meters import Meter, Taken
@@ -31,7 +30,7 @@ from localctx.session.answer import Answer, Support
 from localctx.session.ask import answered
 from localctx.session.attending import documents_end
 from localctx.session.decoding import Decoded, decode_many, decode_one
-from localctx.session.events import Event, Finished
+from localctx.session.events import Finished, result_of
 from localctx.session.filling import Filling, retrieved, whole
 from localctx.session.prompts import NOT_FOUND, document_messages, question_task
 from localctx.session.run import Run
@@ -48,8 +47,6 @@ WAYS = (DENSE, STATE_FILE, TEXT, HEADERS, MAP_REDUCE, EXACT, AT_ZERO, AT_AUTO, L
 PART_TOKENS = 2048
 """Of a part that map-reduce reads."""
 MAP_PARALLEL = 4
-
-Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +253,3 @@ def _raise_cancelled(found: Sequence[Decoded]) -> None:
 def size_of(folder: Path) -> int:
     """Bytes of the segments below a folder: what KV takes."""
     return sum(path.stat().st_size for path in folder.rglob("*.seg"))
-
-
-def result_of(steps: Generator[Event, None, Returned]) -> Returned:
-    """What a step returns, its events ignored."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            value: Returned = done.value
-            return value

@@ -9,7 +9,7 @@ import hashlib
 import math
 import random
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -27,6 +27,7 @@ __all__ = [
     "Sizes",
     "Writer",
     "other_values",
+    "questions_of",
     "write_list",
     "write_prose",
 ]
@@ -133,7 +134,14 @@ def write_prose(
     with path.open("w", encoding="utf-8", newline="\n") as file:
         writer = Writer(file, tokenize, language.space)
         spans = _write_planted(writer, plan, without(plan.values, prose), sizes.n_tokens)
-    questions = tuple(
+    questions = questions_of(plan, spans)
+    n_tokens, digest = writer.n_tokens, writer.sha256
+    return GeneratedDocument(path, PROSE, language.code, sizes.length, n_tokens, digest, questions)
+
+
+def questions_of(plan: Plan, spans: Mapping[int, tuple[int, int]]) -> tuple[Question, ...]:
+    """The plan's questions. spans: where its sentences stand, by their numbers."""
+    return tuple(
         Question(
             task=one.task,
             language=one.language,
@@ -144,8 +152,6 @@ def write_prose(
         )
         for one in plan.questions
     )
-    n_tokens, digest = writer.n_tokens, writer.sha256
-    return GeneratedDocument(path, PROSE, language.code, sizes.length, n_tokens, digest, questions)
 
 
 def _write_planted(

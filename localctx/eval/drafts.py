@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localctx.errors import UsageError
-from localctx.eval.documents import BREAK_TOKENS, GeneratedDocument, Question, Writer, other_values
+from localctx.eval.documents import BREAK_TOKENS, GeneratedDocument, Writer, questions_of
 from localctx.eval.language import Language
 from localctx.eval.planting import Plan
 from localctx.eval.prose import without
@@ -185,17 +185,7 @@ def write_draft(path: Path, draft: Draft, kind: str, length: int) -> Written:
             span = writer.add(one.text)
             if one.planted is not None:
                 spans[one.planted], starts[one.planted] = span, n_before
-    questions = tuple(
-        Question(
-            task=one.task,
-            language=one.language,
-            text=one.text,
-            gold=one.gold,
-            spans=tuple(spans[number] for number in one.sentences),
-            wrong=other_values(plan.values, one.gold, one.text),
-        )
-        for one in plan.questions
-    )
+    questions = questions_of(plan, spans)
     document = GeneratedDocument(
         path, kind, draft.language.code, length, writer.n_tokens, writer.sha256, questions
     )

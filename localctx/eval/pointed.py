@@ -10,10 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
 from localctx.assemble import pick_refresh
 from localctx.bench.program import run_as_program
@@ -25,7 +24,7 @@ from localctx.eval.generate import Wanted, generate
 from localctx.eval.niah import parse_length
 from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.registry.selectors import opened_embedder
-from localctx.session.events import Event, ignore_progress
+from localctx.session.events import ignore_progress, result_of
 from localctx.session.filling import pointed_blocks
 from localctx.session.opening import index_all
 from localctx.session.pointing import pointed_sentences
@@ -41,7 +40,6 @@ __all__ = ["SHARES", "TASKS", "measure"]
 TASKS = ("single", "paraphrased", "multikey", "qa")
 SHARES = (0.1, 0.2, 1 / 3)
 ROOM = 1 << 20
-Returned = TypeVar("Returned")
 
 
 def measure(
@@ -72,9 +70,9 @@ def _counted(
         for question in generated.questions:
             if not question.spans:
                 continue
-            hits = _result(ranked_blocks(run, index, question.text))
+            hits = result_of(ranked_blocks(run, index, question.text))
             costs = run.readings[0].block_tokens
-            numbers = _result(pointed_blocks(run, hits, question.text, ROOM, costs.__getitem__))
+            numbers = result_of(pointed_blocks(run, hits, question.text, ROOM, costs.__getitem__))
             passages = [run.passage(number) for number in numbers]
             right = [span for span in (_tokens(run, passages, one) for one in question.spans) if span]
             for name, likeness in (("words", None), ("meaning", run.likeness)):
@@ -100,16 +98,6 @@ def _tokens(run: Run, passages: Sequence[Passage], span: tuple[int, int]) -> tup
             n_tokens = len(tokenize(text[at : span[1] - passage.start], False))
             return first + 1, first + n_tokens - 1
     return None
-
-
-def _result(steps: Generator[Event, None, Returned]) -> Returned:
-    """What a step returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            value: Returned = done.value
-            return value
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

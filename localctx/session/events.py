@@ -6,9 +6,9 @@ must be told while a step is still computing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from localctx.errors import LocalctxError
 from localctx.session.answer import Answer
@@ -28,7 +28,11 @@ __all__ = [
     "SectionDone",
     "Text",
     "ignore_progress",
+    "result_of",
 ]
+
+
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +127,13 @@ DECODED: Final[Event] = Notice("decoded")
 
 def ignore_progress(_: Progress) -> None:
     """The listener of callers that show none."""
+
+
+def result_of(steps: Generator[Event, None, Returned]) -> Returned:
+    """What a step returns, its events ignored."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            value: Returned = done.value
+            return value
