@@ -18,15 +18,23 @@ from localctx.values import Scores
 WANTED = Wanted(seed=3, lengths=(2048,), tasks=("single", "paraphrased", "translated"), n_questions=4)
 
 
-@pytest.fixture(scope="module")
-def rows(tiny_model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    folder = tmp_path_factory.mktemp("selectors")
+def measured(model_path: Path, folder: Path) -> list[Row]:
+    """Every selector, with an embedder of random weights."""
     settings = Settings(store=str(folder / "store"), strategy="stream")
     with (
-        open_model(tiny_model_path, EngineOptions(n_threads=1)) as model,
+        open_model(model_path, EngineOptions(n_threads=1)) as model,
         EmbedderFile(write_tiny_bert(folder / "tiny-bert.gguf"), "tiny-bert", ["en"]) as embedder,
     ):
         return list(measure(model, settings, WANTED, embedder))
+
+
+@pytest.fixture(scope="module")
+def rows(tiny_model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    return measured(tiny_model_path, tmp_path_factory.mktemp("selectors"))
+
+
+def test_the_same_seed_gives_the_same_figures(rows: list[Row], tiny_model_path: Path, tmp_path: Path) -> None:
+    assert measured(tiny_model_path, tmp_path) == rows
 
 
 def test_every_selector_is_asked_every_kind_of_question(rows: list[Row]) -> None:
