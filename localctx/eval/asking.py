@@ -101,7 +101,7 @@ class Examiner:
     modes: Sequence[str]
     held: Held
     say: Callable[[str], None]
-    keep: Callable[[GeneratedDocument, Asked], None]
+    keep: Callable[[GeneratedDocument, Asked], None] = lambda generated, asked: None
     embedder: EmbedderFile | str | None = None
     _no_selector: dict[str, str] = field(default_factory=dict)
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TextIO
 
 from localctx.bench.inputs import kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
-from localctx.eval.asking import Asked, Examiner
-from localctx.eval.documents import GeneratedDocument
+from localctx.eval.asking import Examiner
 from localctx.eval.generate import Wanted, generate
 from localctx.eval.modes import DEFAULT_MODES, MODES
 from localctx.eval.prose import sentences_of
@@ -27,7 +27,7 @@ from localctx.session.one_context import Held
 from localctx.settings import Settings, nearest
 from localctx.values import Model
 
-__all__ = ["ANSWERS", "BUILT_IN", "Options", "folder_for", "haystack_of", "measure", "parse_length", "told"]
+__all__ = ["ANSWERS", "BUILT_IN", "Exam", "Options", "measure", "opened_exam", "parse_length", "told"]
 
 BUILT_IN = "made prose"
 ANSWERS = "answers.jsonl"
@@ -78,34 +78,61 @@ def measure(
 ) -> Report:
     """Generate, ask, score. `say` is told what is being done.
 
-    Raises UsageError for what does not fit, NotComposable for a model whose KV cannot be stored, and what
-    documents and sessions raise.
+    Raises UsageError for what does not fit, and what opened_exam(), documents and sessions raise.
     """
     options.check()
-    able = kv_model(model)
-    settings = replace(settings, temp=0.0, max_tokens=options.wanted.n_answer)
-    facts, examined = machine(settings.threads), []
-    with temporary_store(settings) as (own, temporary), ExitStack() as stack:
-        held = stack.enter_context(closing(Held(Kept.of_settings(own, say))))
-        folder = folder_for(options.data, temporary)
-        file = stack.enter_context((folder / ANSWERS).open("w", encoding="utf-8", newline="\n"))
-
-        def keep(generated: GeneratedDocument, asked: Asked) -> None:
-            file.write(json.dumps(asked_json(generated, asked), ensure_ascii=False) + "\n")
-            file.flush()
-
-        examiner = Examiner(able, own, options.modes, held, say, keep, embedder)
-        with haystack_of(options, own) as prose:
-            for generated in generate(options.wanted, folder, model.tokenize, prose):
-                with open_document_for(str(generated.path), own) as document:
-                    examined.append(examiner.examine(generated, document))
+    examined = []
+    with opened_exam(model, settings, options, say, embedder) as exam:
+        exam.examiner.keep = lambda generated, asked: exam.keep(asked_json(generated, asked))
+        for generated in generate(options.wanted, exam.folder, model.tokenize, exam.haystack):
+            with open_document_for(str(generated.path), exam.examiner.settings) as document:
+                examined.append(exam.examiner.examine(generated, document))
     return Report(
         model=model.info,
-        machine=facts,
+        machine=exam.machine,
         options=told(options),
         kv=settings.kv,
         examined=tuple(examined),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """All that is open while questions are asked. folder: where documents are written."""
+
+    examiner: Examiner
+    folder: Path
+    haystack: Callable[[], Iterable[str]] | None
+    machine: dict[str, Any]
+    answers: TextIO
+
+    def keep(self, answer: dict[str, Any]) -> None:
+        """A line of the file of answers, there at once."""
+        self.answers.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        self.answers.flush()
+
+
+@contextmanager
+def opened_exam(
+    model: Model,
+    settings: Settings,
+    options: Options,
+    say: Callable[[str], None],
+    embedder: EmbedderFile | str | None = None,
+) -> Iterator[Exam]:
+    """A store of its own, greedy answers, one context for all questions; all closed afterwards.
+
+    Raises NotComposable for a model whose KV cannot be stored, UsageError for a folder that cannot be used.
+    """
+    able, facts = kv_model(model), machine(settings.threads)
+    settings = replace(settings, temp=0.0, max_tokens=options.wanted.n_answer)
+    with temporary_store(settings) as (own, temporary), ExitStack() as stack:
+        held = stack.enter_context(closing(Held(Kept.of_settings(own, say))))
+        folder = folder_for(options.data, temporary)
+        haystack = stack.enter_context(haystack_of(options, own))
+        answers = stack.enter_context((folder / ANSWERS).open("w", encoding="utf-8", newline="\n"))
+        examiner = Examiner(able, own, options.modes, held, say, embedder=embedder)
+        yield Exam(examiner, folder, haystack, facts, answers)
 
 
 def told(options: Options) -> dict[str, object]:

@@ -19,7 +19,8 @@ __all__ = ["FIRST_N", "Report", "asked_json"]
 FIRST_N = (1, 4, 16)
 OTHER_WORDS = ("paraphrased", "translated")
 """Tasks whose questions share no content word with what answers them."""
-ALL, SHARED, UNSHARED = "all", "words shared", "no word shared"
+ALL, COMMON, SHARED, UNSHARED = "all", "asked in all modes", "words shared", "no word shared"
+"""COMMON: only these can be compared across modes, where some could not ask every question."""
 WIDTH = 15
 
 
@@ -94,18 +95,25 @@ class Report:
         for length, task, language in sorted(asked, key=lambda key: (key[0], order[key[1]], key[2])):
             yield _Row(length, language, task, tuple(asked[length, task, language]))
 
-    def _sums(self, length: int, kinds: Sequence[str] = (ALL, SHARED, UNSHARED)) -> Iterator[_Row]:
-        """All questions of a length, and those that do or do not share words with what answers them."""
+    def _sums(self, length: int) -> Iterator[_Row]:
+        """All questions of a length; those asked in all modes, where that is not all of them; those that
+        do or do not share words with what answers them.
+        """
         rows = [row for row in self._rows() if row.length == length]
-        for kind in kinds:
-            asked = [
-                one
-                for row in rows
-                for one in row.asked
-                if kind == ALL or (row.task in OTHER_WORDS) == (kind == UNSHARED)
-            ]
+        every = tuple(one for row in rows for one in row.asked)
+        yield _Row(length, "", ALL, every)
+        common = _asked_alike(every)
+        if 0 < len(common) < len(every):
+            yield _Row(length, "", COMMON, common)
+        for kind in (SHARED, UNSHARED):
+            asked = [one for one in every if (one.question.task in OTHER_WORDS) == (kind == UNSHARED)]
             if asked:
                 yield _Row(length, "", kind, tuple(asked))
+
+    def _compared(self, length: int) -> _Row:
+        """The questions of a length over which modes can be compared."""
+        sums = {row.task: row for row in self._sums(length)}
+        return sums.get(COMMON, sums[ALL])
 
     @property
     def _modes(self) -> list[str]:
@@ -176,16 +184,15 @@ class Report:
             yield _mode_line(row, row.task, modes, "recall")
         for row in self._sums(length):
             yield _mode_line(row, row.task, modes, "recall")
-        (whole,) = self._sums(length, (ALL,))
+        whole = self._compared(length)
         for name, label in (
             ("match", "all and no other"),
             ("declined", "declined"),
             ("false_answers", "false"),
         ):
             yield _mode_line(whole, label, modes, name)
-        found = whole.modes(modes)
-        yield _line("first token", "", "s", [f"{found[mode]['ttft_ms'] / 1000:.2f}" for mode in modes])
-        yield _line("evaluated", "", "", [f"{found[mode]['n_evaluated']:,.0f}" for mode in modes])
+        yield _mode_line(whole, "first token, s", modes, "ttft_ms", 1 / 1000)
+        yield _mode_line(whole, "evaluated", modes, "n_evaluated", digits=0)
 
     def _selection(self, length: int) -> Iterator[str]:
         rows = [row for row in (*self._rows(), *self._sums(length)) if row.length == length]
@@ -197,25 +204,37 @@ class Report:
         for row in rows:
             found = row.selection()
             if found:
-                shares = [
-                    " / ".join(f"{share:.2f}"[-4:] for share in found[name].values())
-                    for name in names
-                    if name in found
-                ]
+                shares = [" / ".join(map(_share, found.get(name, {}).values())) or "–" for name in names]
                 yield _line(row.task, row.language, str(len(row.asked) - row.n_without), shares)
 
 
+def _asked_alike(asked: Sequence[Asked]) -> tuple[Asked, ...]:
+    """Those that were asked in every mode in which any was."""
+    modes = {mode for one in asked for mode in one.answers}
+    return tuple(one for one in asked if modes <= one.answers.keys())
+
+
 def _line(task: str, language: str, n: str, cells: Iterable[str]) -> str:
-    return f"{task:<17}{language:<4}{n:>4}" + "".join(f"{cell:>{WIDTH + 5}}" for cell in cells)
+    return f"{task:<19}{language:<4}{n:>4}" + "".join(f"{cell:>{WIDTH + 5}}" for cell in cells)
 
 
-def _mode_line(row: _Row, label: str, modes: Sequence[str], name: str) -> str:
+def _mode_line(
+    row: _Row, label: str, modes: Sequence[str], name: str, scale: float = 1, digits: int = 2
+) -> str:
     """A figure of each mode; – where there is none."""
     found = row.modes(modes)
-    n = row.n_without if name == "false_answers" else len(row.asked) - row.n_without
+    n_with = len(row.asked) - row.n_without
+    n = {"false_answers": row.n_without, "ttft_ms": len(row.asked), "n_evaluated": len(row.asked)}.get(
+        name, n_with
+    )
     values = [found.get(mode, {}).get(name) for mode in modes]
-    cells = ["–" if value is None else f"{value:.2f}" for value in values]
+    cells = ["–" if value is None else f"{value * scale:,.{digits}f}" for value in values]
     return _line(label, row.language, str(n), cells)
+
+
+def _share(value: float) -> str:
+    """1.00, .33"""
+    return f"{value:.2f}"[-4:]
 
 
 def _skipped(one: Examined) -> Iterator[str]:

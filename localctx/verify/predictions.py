@@ -48,7 +48,7 @@ class Reference:
 
     def __init__(self, log_p: Rows, tokens: Sequence[int]) -> None:
         """`tokens`: one a row, which the rows predict."""
-        self.tokens = np.asarray(tokens)
+        self.tokens = np.asarray(tokens, np.int64)  # of no tokens an index too
         self.log_p = log_p
         self._p = np.exp(log_p)
         self._best = log_p.argmax(axis=1)

@@ -111,6 +111,14 @@ def test_the_same_seed_gives_the_same_figures(
             assert a.hits == b.hits
 
 
+def test_the_last_row_of_a_target_may_come_alone(model: LlamaModel, text: str, tmp_path: Path) -> None:
+    """The model's batches have 128 tokens; a target has one more, whose row predicts none of them."""
+    wanted = replace(WANTED, lengths=(768,), n_target=128, modes=("local", "selected"), text=text)
+    (at,) = measured(model, wanted, tmp_path).at
+    for used in at.used:
+        assert (used.losses.shape, np.isfinite(used.losses).all()) == ((128,), True)
+
+
 def test_only_runs_that_are_put_back_later_are_kept(model: LlamaModel, text: str, tmp_path: Path) -> None:
     tokens = array("i", model.tokenize(Path(text).read_text())[: 1536 + 33])
     with_room = model.open_kv_context(480, n_outputs=64)

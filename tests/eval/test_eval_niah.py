@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine.tiny_bert import write_tiny_bert
 
-from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.embedder import EmbedderFile
 from localctx.errors import UsageError
@@ -55,7 +54,23 @@ def test_every_mode_is_asked_every_question_that_it_can(report: Report) -> None:
     assert (rows["single"]["n"], rows["single"]["n_without_answer"]) == (4, 1)
     assert rows["single"]["selection"]["lexical"]["1"] == 1.0
     assert rows["fwe"]["selection"] == {}
-    assert [row["task"] for row in shown["totals"]] == ["all", "words shared"]
+    assert [row["task"] for row in shown["totals"]] == ["all", "asked in all modes", "words shared"]
+
+
+def test_modes_are_compared_by_the_questions_that_all_were_asked(report: Report) -> None:
+    shown = report.to_json()
+    every, common, _ = shown["totals"]
+    alike = [one for one in shown["questions"] if len(one["answers"]) == 4]
+    assert {mode: row["n"] for mode, row in common["modes"].items()} == dict.fromkeys(common["modes"], 5)
+    assert (len(alike), common["n"], common["n_without_answer"]) == (5, 5, 2)  # the list's without an answer
+    assert {mode: row["n"] for mode, row in every["modes"].items()} == {
+        "exact": 8, "oracle-text": 5, "oracle-stored": 5, "stream-lexical": 8
+    }  # fmt: skip
+    for mode, row in common["modes"].items():
+        declined = [one["answers"][mode]["is_declined"] for one in alike if one["gold"]]
+        assert row["declined"] == pytest.approx(sum(declined) / 3, abs=1e-3)
+    (line,) = [line for line in report.lines if line.startswith("false")]
+    assert line.split()[1] == "2"
 
 
 def test_selectors_that_the_model_lacks_are_named(report: Report) -> None:
@@ -76,10 +91,14 @@ def test_a_question_in_another_language_leaves_the_selectors_of_the_others(
         open_model(tiny_model_path, EngineOptions(n_threads=1)) as model,
         EmbedderFile(write_tiny_bert(tmp_path / "tiny-bert.gguf"), "tiny-bert", ["en"]) as embedder,
     ):
-        shown = measure(model, Settings(), Options(wanted, ("select",)), silent, embedder).to_json()
+        found = measure(model, Settings(), Options(wanted, ("select",)), silent, embedder)
+    shown = found.to_json()
     ranked = {(one["task"], "dense" in one["ranks"]) for one in shown["questions"] if one["gold"]}
     assert ranked == {("translated", False), ("single", True)}
     assert "is in 'zh'" in shown["documents"][0]["skipped"]["dense"]
+    columns, *rows = [line for line in found.lines if line.startswith(("task", "translated", "single"))]
+    assert columns.split()[2:] == ["lexical", "dense", "lexical+dense", "fused"]
+    assert {row.split()[0]: row.count("–") for row in rows} == {"single": 0, "translated": 3}
 
 
 def test_the_bound_evaluates_the_right_passages_and_as_many_others(report: Report) -> None:
@@ -108,17 +127,23 @@ def test_the_same_seed_gives_the_same_scores(report: Report, tiny_model_path: Pa
 
 
 def test_a_document_that_does_not_fit_is_not_attended_whole(tiny_model_path: Path, tmp_path: Path) -> None:
-    wanted = Wanted(lengths=(4096,), tasks=("multikey",), n_questions=4, n_answer=6)
+    wanted = Wanted(lengths=(1536, 4096), tasks=("multikey",), n_questions=4, n_answer=6)
     options = Options(wanted, modes=("exact", "stream-lexical", "retrieve"), data=str(tmp_path / "data"))
     with open_model(tiny_model_path, EngineOptions(n_threads=1)) as model:
         report = measure(model, Settings(store=str(tmp_path / "store")), options, silent)
     shown = report.to_json()
-    assert set(shown["rows"][0]["modes"]) == {"stream-lexical", "retrieve"}
-    assert "tokens needed" in shown["documents"][0]["skipped"]["exact"]
+    assert [set(row["modes"]) for row in shown["rows"]] == [
+        {"exact", "stream-lexical", "retrieve"},
+        {"stream-lexical", "retrieve"},
+    ]
+    assert "tokens needed" in shown["documents"][1]["skipped"]["exact"]
+    first_tokens = [line for line in report.lines if line.startswith("first token")]
+    assert [line.count("–") for line in first_tokens] == [0, 1]  # a column of every mode in each table
     lines = (tmp_path / "data" / "answers.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line) for line in lines] == shown["questions"]
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [
         "answers.jsonl",
+        "en-1536-prose.txt",
         "en-4096-prose.txt",
         "questions.jsonl",
     ]
@@ -164,23 +189,8 @@ def test_lengths_are_read_as_they_are_typed() -> None:
 
 
 @pytest.fixture
-def niah(
-    tiny_model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-
-    def call(*words: str) -> tuple[int, str, str]:
-        typed = ["eval", "niah", *words, "--model", str(tiny_model_path), "--threads", "1"]
-        monkeypatch.setattr(sys, "argv", ["localctx", *typed])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            run(typed)
-        out, err = capfd.readouterr()
-        assert isinstance(done.value.code, int)
-        return done.value.code, out, err
-
-    return call
+def niah(eval_command: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str, str]]:
+    return partial(eval_command, "niah")
 
 
 def test_the_command(niah: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

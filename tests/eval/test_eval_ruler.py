@@ -6,14 +6,13 @@ import getpass
 import json
 import platform
 import re
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from engine.tiny_bert import write_tiny_bert
 
-from localctx.cli.main import run
 from localctx.engine.gguf import fingerprint, open_embedding_model
 from localctx.eval.benchmark_renderers import tables_of
 from localctx.eval.results import Result
@@ -23,23 +22,8 @@ USER, NODE = "zachariah-quill", "quills-own-node"
 
 
 @pytest.fixture
-def ruler(
-    tiny_model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., Ran]:
-    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-
-    def call(*words: str) -> Ran:
-        typed = ["eval", "ruler", *words, "--model", str(tiny_model_path), "--threads", "1"]
-        monkeypatch.setattr(sys, "argv", ["localctx", *typed])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            run(typed)
-        out, err = capfd.readouterr()
-        assert isinstance(done.value.code, int)
-        return done.value.code, out, err
-
-    return call
+def ruler(eval_command: Callable[..., Ran]) -> Callable[..., Ran]:
+    return partial(eval_command, "ruler")
 
 
 def test_a_submission_names_nothing_private(

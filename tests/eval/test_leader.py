@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localctx.cli.main import run
 from localctx.engine import EngineOptions, open_model
 from localctx.errors import UsageError
 from localctx.eval import leader_asking
@@ -236,23 +235,8 @@ def test_what_makes_no_sense_is_refused(options: LeaderOptions, said: str) -> No
 
 
 @pytest.fixture
-def leader(
-    tiny_model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-
-    def call(*words: str) -> tuple[int, str, str]:
-        typed = ["eval", "leader", *words, "--model", str(tiny_model_path), "--threads", "1"]
-        monkeypatch.setattr(sys, "argv", ["localctx", *typed])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            run(typed)
-        out, err = capfd.readouterr()
-        assert isinstance(done.value.code, int)
-        return done.value.code, out, err
-
-    return call
+def leader(eval_command: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str, str]]:
+    return partial(eval_command, "leader")
 
 
 def test_the_command(leader: Callable[..., tuple[int, str, str]]) -> None:

@@ -277,7 +277,7 @@ def test_what_a_password_opened_or_a_stream_brought_is_not_kept(place: Place) ->
     file = place.write(TEXT)
     secret = place.write("secret\n", "password")
     place.ask(file, password_file=secret)
-    with open(file, "rb") as stream, open_document("-", cache_dir=None, stdin=stream) as document:  # noqa: PTH123
+    with open(file, "rb") as stream, open_document("-", cache_dir=None, stdin=stream) as document:  # noqa: PTH123  # as a shell would
         run = start([document], EchoModel(), place.settings(), ignore_progress)
         index_all(run).close()
     place.ask(place.write("Short.", "short.md"))

@@ -15,7 +15,7 @@ def exact_log_softmax(logits: np.ndarray) -> np.ndarray:
     return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("n_rows", [1, 16, 50])
+@pytest.mark.parametrize("n_rows", [0, 1, 16, 50])
 def test_divergence_agreement_and_loss_are_those_of_double_precision(n_rows: int) -> None:
     source = np.random.default_rng(3)
     one = (source.standard_normal((n_rows, 300)) * 4).astype(np.float32)
