@@ -1,10 +1,12 @@
-"""A plan beside what then really happens: minutes, memory, GPU memory and disk of `localctx ask`.
+"""A plan beside what then really happens: seconds, memory, GPU memory and disk of `localctx ask`.
 
 python -m localctx.bench.plan_check --model FILE --tokens 2000,6000,20000 [--gpu-layers all] [--threads N]
-    [--kv KEY=VALUE,...] [--ctx N] [--text FILE] [--max-tokens N] [--no-calibration] [--json]
+    [--kv KEY=VALUE,...] [--ctx N] [--text FILE] [--max-tokens N] [--limit SECONDS]
+    [--no-calibration] [--json]
 
-Each size: the text's first tokens, read whole where they fit the context, else streamed into a new store. The
-speeds come from `bench prefill` of the same model a moment before, unless --no-calibration.
+Each size: the text's first tokens, read whole where they fit the context, else streamed into a new store, in
+--limit seconds or given up. The speeds come from `bench prefill` of the same model a moment before, unless
+--no-calibration. A row is printed as soon as it is there, with --json as one object a line.
 """
 
 from __future__ import annotations
@@ -16,81 +18,108 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from localctx.bench.inputs import built_in_text
+from localctx.bench.meters import SAMPLE_SECONDS, Nvml, read_or_none
+from localctx.bench.repeats import rounded
 from localctx.document.isolate import child_environment
 
-__all__ = ["Checked", "main"]
+__all__ = ["HEADER", "Checked", "main"]
 
 QUESTION = "What is said about the first of these topics?"
 CALIBRATION_TOKENS = 4096
-POLL_S = 0.05
+LIMIT_S = 570.0
+STATUS = ("RssAnon", "RssFile", "RssShmem")
+"""Parts of the resident memory as Linux tells them."""
 PROGRAM = (sys.executable, "-P", "-c", "from localctx.cli.entry import run; run()")
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One size: planned and measured. peaks in bytes; vram 0 without nvidia-smi."""
+    """One size: planned and measured, by figure: seconds, ram, vram, disk (bytes). plan, run: what was said
+    of the speeds, and of the answer.
+    """
 
     n_tokens: int
     strategy: str
-    planned_s: float
-    measured_s: float
-    planned_ram: int
-    measured_ram: int
-    planned_vram: int
-    measured_vram: int
-    planned_disk: int
-    measured_disk: int
+    planned: Mapping[str, float]
+    measured: Mapping[str, float]
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+    def ratio(self, figure: str) -> float | None:
+        """Measured by planned; None where none of it was planned."""
+        planned = self.planned[figure]
+        return rounded(self.measured[figure] / planned) if planned else None
 
     @property
     def line(self) -> str:
         """A row of the table."""
-        times = self.measured_s / max(self.planned_s, 1e-9)
-        memory = self.measured_ram / max(self.planned_ram, 1) - 1
-        vram = f"{self.measured_vram / self.planned_vram - 1:+.1%}" if self.planned_vram else "–"
-        return (
-            f"| {self.n_tokens:,} | {self.strategy} | {self.planned_s:.1f} | {self.measured_s:.1f}"
-            f" | {times:.2f}"
-            f" | {_mb(self.planned_ram)} | {_mb(self.measured_ram)} | {memory:+.1%}"
-            f" | {_mb(self.planned_vram)} | {_mb(self.measured_vram)} | {vram}"
-            f" | {_mb(self.planned_disk)} | {_mb(self.measured_disk)} |"
-        )
+        cells = [f"{self.n_tokens:,}", self.strategy]
+        for figure in self.planned:
+            ratio, is_time = self.ratio(figure), figure == "seconds"
+            both = (self.planned[figure], self.measured[figure])
+            cells += [f"{value:.1f}" if is_time else f"{value / 1e6:,.0f}" for value in both]
+            cells.append("–" if ratio is None else f"{ratio:.2f}" if is_time else f"{ratio - 1:+.1%}")
+        return f"| {' | '.join(cells)} |"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same, and what it was made of."""
+        return {
+            "tokens": self.n_tokens,
+            "strategy": self.strategy,
+            "figures": {
+                name: {
+                    "planned": rounded(self.planned[name]),
+                    "measured": rounded(self.measured[name]),
+                    "ratio": self.ratio(name),
+                }
+                for name in self.planned
+            },
+            "plan": self.plan,
+            "run": self.run,
+        }
 
 
 HEADER = (
     "| tokens | strategy | planned s | measured s | × | planned MB | measured MB | off"
-    " | planned GPU MB | measured | off | planned disk MB | measured |\n" + "|---" * 13 + "|"
+    " | planned GPU MB | measured | off | planned disk MB | measured | off |\n" + "|---" * 14 + "|"
 )
 
 
-def _mb(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.0f}"
+class _Failed(Exception):
+    """A command of one size failed or took too long; the message is what it said."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table, or JSON; returns the exit code."""
+    """Print a row, or an object, for each size; returns 1 where one could not be measured."""
     options = _parser().parse_args(arguments)
     sizes = [int(text) for text in options.tokens.split(",")]
     text = built_in_text() if options.text is None else Path(options.text).read_text("utf-8", "replace")
+    n_failed = 0
     with tempfile.TemporaryDirectory(prefix="localctx-plan-check-") as name:
         folder = Path(name)
         if not options.no_calibration:
             _calibrate(options, folder, text, max(sizes))
-        checked: list[Checked] = []
+        if not options.json:
+            _say(HEADER)
         for size in sizes:
-            checked.append(_check(options, folder, text, size))
-            if not options.json:
-                _say(checked[-1].line if len(checked) > 1 else f"{HEADER}\n{checked[-1].line}")
-    if options.json:
-        rows = [asdict(one) for one in checked]
-        _say(json.dumps({"schema": "localctx.bench.plan-check/1", "sizes": rows}))
-    return 0
+            try:
+                checked = _check(options, folder, text, size)
+            except _Failed as failed:
+                n_failed += 1
+                row, line = {"tokens": size, "failed": str(failed)}, f"| {size:,} | failed: {failed} |"
+            else:
+                row, line = checked.as_json(), checked.line
+            _say(json.dumps({"schema": "localctx.bench.plan-check/2", **row}) if options.json else line)
+    return 1 if n_failed else 0
 
 
 def _say(text: str) -> None:
@@ -110,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-tokens", default="16")
     parser.add_argument("--calibration-tokens", type=int, default=CALIBRATION_TOKENS)
     parser.add_argument("--store-limit", default="200G")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for each size's plan and run")
     parser.add_argument("--no-calibration", action="store_true")
     parser.add_argument("--json", action="store_true")
     return parser
@@ -128,20 +158,11 @@ def _calibrate(options: argparse.Namespace, folder: Path, text: str, n_most: int
     """Measure the speeds that the plans will find in each store."""
     n_tokens = max(512, min(options.calibration_tokens, n_most))
     file = _text_file(options, folder, text, n_tokens)
-    words = ["bench", "prefill", str(file), "--repeats", "1", "--json"]
-    store = folder / "calibration"
-    done = subprocess.run(
-        [*PROGRAM, *words, *_run_options(options, store)],
-        capture_output=True,
-        check=False,
-        env=_environment(),
-    )
-    if done.returncode:
-        raise SystemExit(done.stdout.decode() + done.stderr.decode())
-
-
-def _environment() -> dict[str, str]:
-    return child_environment()
+    words = ["bench", "prefill", str(file), "--repeats", "1"]
+    try:
+        _output([*words, *_run_options(options, folder / "calibration")], options.limit)
+    except _Failed as failed:
+        raise SystemExit(f"no speeds: {failed}") from None
 
 
 def _text_file(options: argparse.Namespace, folder: Path, text: str, n_tokens: int) -> Path:
@@ -160,74 +181,111 @@ def _text_file(options: argparse.Namespace, folder: Path, text: str, n_tokens: i
 
 
 def _check(options: argparse.Namespace, folder: Path, text: str, n_tokens: int) -> Checked:
-    """Plan, then run."""
+    """Plan, then run. Raises _Failed."""
     file, store = _text_file(options, folder, text, n_tokens), folder / f"store-{n_tokens}"
     store.mkdir(mode=0o700)
     speeds = folder / "calibration" / "calibration.json"
     if speeds.exists():
         shutil.copy(speeds, store)
     words = _run_options(options, store)
-    planned = _planned([*words, str(file)])
+    planned = _output(["plan", *words, str(file)], options.limit)
     if planned["strategy"] != "exact":
-        words += ["--strategy", "stream", "--kv", "lazy=off"]
-        planned = _planned([*words, str(file)])
+        words += ["--strategy", "stream", "--kv", _with(options.kv, "lazy=off")]
+        planned = _output(["plan", *words, str(file)], options.limit)
     estimates = planned["estimates"]
-    before = _gpu_used()
-    seconds, ram, vram = _measured([*PROGRAM, "ask", str(file), "-q", QUESTION, "--json", *words])
+    measured, run = _measured([*PROGRAM, "ask", str(file), "-q", QUESTION, "--json", *words], options.limit)
     segments = [path for path in (store / "kv").rglob("*") if path.is_file() and "segments" in path.parts]
+    n_stored = sum(path.stat().st_size for path in segments)
+    shutil.rmtree(store)
     return Checked(
         n_tokens=planned["tokens"]["total"],
         strategy=planned["strategy"],
-        planned_s=estimates["minutes"] * 60,
-        measured_s=seconds,
-        planned_ram=estimates["ram_bytes"],
-        measured_ram=ram,
-        planned_vram=estimates["vram_bytes"],
-        measured_vram=max(0, vram - before),
-        planned_disk=estimates["disk_bytes"],
-        measured_disk=sum(path.stat().st_size for path in segments),
+        planned={
+            "seconds": estimates["minutes"] * 60,
+            "ram": estimates["ram_bytes"],
+            "vram": estimates["vram_bytes"],
+            "disk": estimates["disk_bytes"],
+        },
+        measured={**measured, "disk": n_stored},
+        plan={
+            name: value for name, value in planned.items() if name not in ("alternatives", "why", "ladder")
+        },
+        run=run,
     )
 
 
-def _planned(words: list[str]) -> dict[str, Any]:
-    done = subprocess.run(
-        [*PROGRAM, "plan", *words, "--json"], capture_output=True, check=False, env=_environment()
-    )
+def _with(kv: str | None, more: str) -> str:
+    return f"{kv},{more}" if kv else more
+
+
+def _output(words: list[str], limit_s: float) -> dict[str, Any]:
+    """What a command prints as JSON. Raises _Failed."""
+    try:
+        done = subprocess.run(
+            [*PROGRAM, *words, "--json"],
+            capture_output=True,
+            check=False,
+            env=child_environment(),
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise _Failed(f"{words[0]} took more than {limit_s:g} s") from None
     if done.returncode:
-        raise SystemExit(done.stdout.decode() + done.stderr.decode())
+        raise _Failed((done.stdout + done.stderr).decode("utf-8", "replace").strip())
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def _measured(command: list[str]) -> tuple[float, int, int]:
-    """Seconds, peak of resident memory and of GPU memory of a command; ends where it fails."""
-    vram, started = 0, time.perf_counter()
+class _Peaks(threading.Thread):
+    """The most GPU memory in use since it began, and the most of each part of a process's resident memory."""
+
+    def __init__(self, pid: int, used: Callable[[], int | None]) -> None:
+        super().__init__(name="localctx-peaks", daemon=True)
+        self._status, self._used = Path(f"/proc/{pid}/status"), used
+        self._before, self._done = used() or 0, threading.Event()
+        self.vram, self.resident = 0, dict.fromkeys(STATUS, 0)
+
+    def run(self) -> None:
+        """Look until told to end."""
+        while not self._done.wait(SAMPLE_SECONDS):
+            self.vram = max(self.vram, (self._used() or 0) - self._before)
+            lines = (read_or_none(self._status.read_text) or "").splitlines()
+            for name, _, value in (line.partition(":") for line in lines):
+                if name in self.resident:
+                    self.resident[name] = max(self.resident[name], int(value.split()[0]) << 10)
+
+    def end(self) -> None:
+        """Wait for the last look."""
+        self._done.set()
+        self.join()
+
+
+def _measured(command: list[str], limit_s: float) -> tuple[dict[str, float], dict[str, Any]]:
+    """Seconds, peaks of resident and GPU memory of a command, and what it says of itself. Raises _Failed."""
+    gpus = read_or_none(Nvml)
+    started = time.perf_counter()
     with (
         tempfile.TemporaryFile() as said,
-        subprocess.Popen(command, stdout=said, stderr=said, env=_environment()) as child,
+        subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=child_environment()) as child,
     ):
-        while True:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-            if pid:
-                break
-            vram = max(vram, _gpu_used())
-            time.sleep(POLL_S)
+        peaks = _Peaks(child.pid, lambda: None if gpus is None else read_or_none(gpus.used_bytes))
+        peaks.start()
+        stop = threading.Timer(limit_s, child.kill)
+        stop.start()
+        _, status, usage = os.wait4(child.pid, 0)
+        stop.cancel()
+        peaks.end()
         seconds = time.perf_counter() - started
         child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            said.seek(0)
-            raise SystemExit(said.read().decode())
-    return seconds, usage.ru_maxrss * 1024, vram
-
-
-def _gpu_used() -> int:
-    """Bytes of GPU memory in use on all devices; 0 where nvidia-smi is not there."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return 0
-    query = [program, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False)
-    return sum(int(line) << 20 for line in done.stdout.split() if line.isdecimal())
+        said.seek(0)
+        text = said.read().decode("utf-8", "replace")
+    if child.returncode:
+        late = f"took more than {limit_s:g} s" if seconds >= limit_s else text.strip()
+        raise _Failed(late or f"ended with {child.returncode}")
+    answer = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+    run = {name: answer.get(name) for name in ("tokens", "timings", "coverage", "documents", "warnings")}
+    measured = {"seconds": seconds, "ram": usage.ru_maxrss * 1024, "vram": peaks.vram}
+    return measured, {**run, "resident": peaks.resident, "cpu_seconds": usage.ru_utime + usage.ru_stime}
 
 
 if __name__ == "__main__":

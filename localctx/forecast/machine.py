@@ -5,7 +5,6 @@ Devices are looked at in a child process, since a GPU's own library takes memory
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import shutil
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from localctx.byte_sizes import parse_bytes
 from localctx.engine.memory import Available, available
+from localctx.package_version import package_version
 from localctx.private_files import default_root
 
 __all__ = ["Machine", "Sizes", "build_name", "cpu_name", "machine_of"]
@@ -95,7 +95,4 @@ def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 def build_name() -> str:
     """The build of llama.cpp that speeds hold for."""
-    try:
-        return importlib.metadata.version("llama-cpp-python")
-    except importlib.metadata.PackageNotFoundError:
-        return "none"
+    return package_version("llama-cpp-python") or "none"

@@ -7,7 +7,6 @@ Knows no terminal.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,6 +17,7 @@ import xxhash
 
 from localctx import __version__
 from localctx.document import Document
+from localctx.package_version import package_version
 from localctx.selection import Statement
 from localctx.session.answer import Answer, DocumentCoverage, RecordCounts
 from localctx.session.events import Event, Finished, Notice, Text
@@ -75,7 +75,7 @@ class Asked:
             if field.name not in NO_MATTER
         }
         facts = {
-            "versions": [__version__, importlib.metadata.version("llama-cpp-python")],
+            "versions": [__version__, package_version("llama-cpp-python")],
             "asked": [self.command, *self.wording, self.is_batched],
             "documents": [facts_of(document) for document in self.documents],
             "model": [

@@ -6,7 +6,6 @@ reading the document again would give. What cannot be kept costs time only, and 
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import sqlite3
@@ -14,10 +13,10 @@ import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from importlib import metadata
 from typing import Self
 
 from localctx.index import LexicalIndex, kept
+from localctx.package_version import package_version
 from localctx.session.cache import why_no_cache
 from localctx.session.prompts import document_messages
 from localctx.session.reading import Reading
@@ -159,16 +158,7 @@ def _tokenizer_facts(run: Run) -> list[object]:
         sys.byteorder,
         sqlite3.sqlite_version,
         unicodedata.unidata_version,
-        [_version(package) for package in PACKAGES],
+        [package_version(package) for package in PACKAGES],
         run.model.info.fingerprint,
         prompt.tokens,
     ]
-
-
-@functools.cache
-def _version(package: str) -> str:
-    """Read once: looking it up takes some milliseconds."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""

@@ -50,6 +50,7 @@ SHARED = {
     "kv_values",
     "lazy",
     "names",
+    "package_version",
     "private_files",
     "settings",
     "small_text",
