@@ -148,17 +148,14 @@ def open_path(path: str | bytes | os.PathLike[str]) -> Source:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
         descriptor = os.open(access, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
         file = os.fdopen(descriptor, "rb")
-    status = os.fstat(file.fileno())
-    try:
+    with closed_on_error(file), os_errors(name):
+        status = os.fstat(descriptor)
         refuse_irregular(status.st_mode, name)  # the name may have been given to something else meanwhile
         if status.st_size == 0 and os.pread(descriptor, 1, 0):
             raise InputError(
                 f"{name}: the system makes its content up as it is read",
                 "pipe its content in and name the input -",
             )
-    except (InputError, OSError):
-        file.close()
-        raise
     return Source(name, extension_of(access), file, access, status.st_size, status.st_mtime_ns)
 
 
@@ -167,7 +164,7 @@ def refuse_irregular(mode: int, name: str) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise InputError(f"{name}: is a directory", "name the files, or let a command walk it")
+        raise InputError(f"{name}: is a directory", "name a file in it; ask and summarize take whole folders")
     kinds = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"))
     kind = next((label for test, label in kinds if test(mode)), "special file")
     raise InputError(f"{name}: is a {kind}, not a file", "pipe its content in and name the input -")

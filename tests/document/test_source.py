@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import subprocess
@@ -143,3 +144,16 @@ def test_names_are_shown_printable(name: str | bytes | Path, shown: str) -> None
     assert shown.isprintable()
     if isinstance(name, Path):
         assert display(name) == shown
+
+
+def test_a_file_whose_first_byte_cannot_be_read_is_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = tmp_path / "a.txt"
+    path.touch()
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(InputError, match=r"a\.txt: cannot be read \(input/output error\)"):
+        open_document(path, cache_dir=None)
