@@ -114,7 +114,7 @@ def rates_of(found: Calibration) -> Rates:
     rates = Rates(base, slope, decode, decode_slope)
     if found.prefill and found.stream:
         factors = [1 / rate / (base + slope * depth) for depth, rate in found.stream]
-        rates = replace(rates, stream_factor=max(1.0, median(factors)))
+        rates = replace(rates, stream_factor=median(factors))
     return rates
 
 
