@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from localctx.engine.shape import Shape
 from localctx.errors import LocalctxError
 from localctx.forecast.rates import Rates, fit
-from localctx.forecast.shape import Shape
 from localctx.private_files import default_root, read_regular
 
 __all__ = ["FILE_NAME", "Calibration", "Place", "keep", "kept", "rates_of", "scaled"]

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from localctx.engine.no_alloc import Measured, WantedContext
+from localctx.engine.shape import shape_of
 from localctx.forecast.fitting import Fitting
 from localctx.forecast.footprint import footprint, held_outside
 from localctx.forecast.limits import require_fit
 from localctx.forecast.plan import Estimates, Way
 from localctx.forecast.reading import Stored
-from localctx.forecast.shape import shape_of
 from localctx.forecast.site import Site
 from localctx.forecast.work import Work
 from localctx.session.ladder import RungName, Step, chosen

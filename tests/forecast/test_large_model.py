@@ -10,6 +10,7 @@ from engine import gguf_bytes
 from localctx.engine import gguf
 from localctx.engine.estimate import ContextSettings
 from localctx.engine.memory import Available
+from localctx.engine.shape import shape_of
 from localctx.forecast.calibration import Calibration, rates_of
 from localctx.forecast.figures import estimates
 from localctx.forecast.fitting import Fitting
@@ -17,7 +18,6 @@ from localctx.forecast.footprint import CHUNKS_HELD, GPU_HOST_BYTES, GPU_OWN_BYT
 from localctx.forecast.plan import Estimates
 from localctx.forecast.rates import Rates
 from localctx.forecast.reading import Stored
-from localctx.forecast.shape import shape_of
 from localctx.forecast.speed import gpu_place
 from localctx.forecast.work import Task, work_of
 from localctx.session.ladder import RungName
