@@ -8,7 +8,7 @@ what a question takes until its first token is sampled:
                  header lines and the question; auto: what `--kv refresh=auto` evaluates again as well; again:
                  auto, asked of this store before; cold: refresh=0 after the system was told to forget what it
                  holds of the store's files)
-    re-prefill   in such a context, emptied, the tokens of `stored` (prefix, header lines, passages,
+    re-prefill   in such a context, emptied, the tokens of `auto` (prefix, header lines, passages,
                  question) evaluated; selecting them is not counted
     retrieve     `--strategy retrieve`: passages selected, context opened, prompt evaluated
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 
 from localctx.assemble import Layout
-from localctx.bench.ask_report import PARTS, Asked, Report
+from localctx.bench.ask_report import PARTS, Asked, Headed, Report
 from localctx.bench.ask_session import Session, forget, session
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
@@ -149,6 +149,7 @@ class _Timed:
     n_restored: int
     n_prompt: int
     parts_ms: Mapping[str, float]
+    headed: Headed | None = None
 
 
 class _Asker:
@@ -182,7 +183,7 @@ class _Asker:
             last, seconds = times[-1], tuple(one.seconds for one in times)
             counts = (last.n_evaluated, last.n_restored, last.n_prompt)
             parts_ms = {part: median(one.parts_ms[part] for one in times) for part in PARTS}
-            rows.append(Asked(question, name, seconds, *counts, parts_ms))
+            rows.append(Asked(question, name, seconds, *counts, parts_ms, last.headed))
             say(f"{question} {name}: {sorted(seconds)[len(seconds) // 2]:.2f} s")
         return rows
 
@@ -237,8 +238,10 @@ class _Asker:
             decoded = result_of(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
             _raise_cancelled(decoded)
             prompt = cache.frame.prompt(layouts[-1].tokens[len(cache.prefix) :])
-        self._prompts[question] = prompt
-        return _timed(run, decoded, len(prompt.tokens))
+        if refresh != "0":  # there every passage is named
+            self._prompts[question] = prompt
+        headed = Headed(len(placed.passages), placed.n_named, placed.n_between)
+        return _timed(run, decoded, len(prompt.tokens), headed)
 
     def _re_prefilled(self, question: str, begun: Session) -> _Timed:
         prompt, (_, n_answer) = self._prompts[question], self._sizes(question)
@@ -279,8 +282,8 @@ def _raise_cancelled(decoded: Decoded) -> None:
         raise Interrupted("interrupted")
 
 
-def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
+def _timed(run: Run, decoded: Decoded, n_prompt: int, headed: Headed | None = None) -> _Timed:
     _raise_cancelled(decoded)
     n_evaluated = run.n_evaluated + decoded.n_evaluated
     parts_ms = {part: getattr(run.timings, f"{part}_ms") for part in PARTS}
-    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms)
+    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms, headed)

@@ -52,6 +52,9 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
         assert zero["n_restored"] > 128  # passages, not the prefix alone
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
+        assert {way for way, row in rows.items() if "n_passages" in row} == set(STORED)
+        assert 0 < zero["n_named"] == zero["n_passages"] == auto["n_passages"]  # few: all are
+        assert 0 < zero["n_header_tokens"] < zero["n_evaluated"]
     assert shown["indexing"]["peak_memory_bytes"] > 1e6
     assert shown["tokens_per_s_first_quarter"] > 0 < shown["tokens_per_s_last_quarter"]
     parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
@@ -76,7 +79,13 @@ def test_own_questions_of_an_own_document(model: LlamaModel, tmp_path: Path) -> 
     zero = next(row for row in report.rows if row.way == WAYS[0])
     assert zero.n_evaluated < zero.n_prompt  # --kv refresh does not rule here
     assert len(told) == 1 + len(WAYS)
-    assert len(report.lines) == 4 + len(WAYS) + len(STORED)
+    assert len(report.lines) == 4 + len(WAYS) + 2 * len(STORED)
+    headed = zero.headed
+    assert headed is not None
+    assert report.lines[-4] == (
+        f"{WAYS[0]:<24}{headed.n_passages} passages, {headed.n_named} of them led by header lines, "
+        f"{headed.n_header_tokens} tokens"
+    )
 
 
 @pytest.mark.parametrize(
