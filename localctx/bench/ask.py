@@ -24,7 +24,7 @@ from statistics import median
 
 from localctx.assemble import Layout
 from localctx.bench.ask_report import PARTS, Asked, Headed, Report
-from localctx.bench.ask_session import Session, forget, session
+from localctx.bench.ask_session import Session, disk_bytes, forget, session
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.bench.meters import Meter
@@ -150,6 +150,7 @@ class _Timed:
     n_prompt: int
     parts_ms: Mapping[str, float]
     headed: Headed | None = None
+    n_disk_bytes: int | None = None
 
 
 class _Asker:
@@ -183,7 +184,9 @@ class _Asker:
             last, seconds = times[-1], tuple(one.seconds for one in times)
             counts = (last.n_evaluated, last.n_restored, last.n_prompt)
             parts_ms = {part: median(one.parts_ms[part] for one in times) for part in PARTS}
-            rows.append(Asked(question, name, seconds, *counts, parts_ms, last.headed))
+            read = [one.n_disk_bytes for one in times if one.n_disk_bytes is not None]
+            n_disk_bytes = round(median(read)) if read else None
+            rows.append(Asked(question, name, seconds, *counts, parts_ms, last.headed, n_disk_bytes))
             say(f"{question} {name}: {sorted(seconds)[len(seconds) // 2]:.2f} s")
         return rows
 
@@ -198,7 +201,9 @@ class _Asker:
         with self._session() as begun:
             if is_cold:
                 forget(begun.store)
-            return self._stored(question, refresh, begun)
+            before = disk_bytes()
+            found, after = self._stored(question, refresh, begun), disk_bytes()
+            return found if before is None or after is None else replace(found, n_disk_bytes=after - before)
 
     def _new_run(self, **changed: object) -> Run:
         """The documents as read, with counts and timings of their own, for one token."""

@@ -41,7 +41,8 @@ class Headed:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One question in one way: seconds to the first token of each repeat; n_prompt: tokens attended;
-    parts_ms: medians of PARTS; headed: where KV is put back.
+    parts_ms: medians of PARTS; headed: where KV is put back; n_disk_bytes: read from disks, the median, where
+    that is known.
     """
 
     question: str
@@ -52,6 +53,7 @@ class Asked:
     n_prompt: int
     parts_ms: Mapping[str, float]
     headed: Headed | None = None
+    n_disk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Report:
                 lines.append(f"{way:<24}{''.join(f'{value:>10,.1f}' for value in parts)}")
         for way, rows in self._ways.items():
             if found := [row.headed for row in rows if row.headed is not None]:
-                lines.append(f"{way:<24}{_shown(found)}")
+                lines.append(f"{way:<24}{_shown(found)}{self._read(rows)}")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -133,10 +135,20 @@ class Report:
                     "n_restored": row.n_restored,
                     "n_prompt": row.n_prompt,
                     **(asdict(row.headed) if row.headed is not None else {}),
+                    **({"n_disk_bytes": row.n_disk_bytes} if row.n_disk_bytes is not None else {}),
                 }
                 for row in self.rows
             ],
         }
+
+    def _read(self, rows: Sequence[Asked]) -> str:
+        """What was read from disks for as much KV as was put back, "" where that is not known."""
+        counts = [row.n_disk_bytes for row in rows if row.n_disk_bytes is not None]
+        if not counts:
+            return ""
+        n_attended = sum(row.n_restored for row in rows) / len(rows)
+        n_kept = n_attended * self.indexed.size_bytes / max(1, self.indexed.tokens_stored)
+        return f"; {sum(counts) / len(counts) / 1e6:,.1f} MB read from disks, {n_kept / 1e6:,.1f} MB attended"
 
 
 def _means(rows: Sequence[Asked]) -> dict[str, float]:
