@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import typer
 
 from localctx import __version__
+from localctx.end_signals import exit_code
 from localctx.errors import LocalctxError
 
 from .commands import (
@@ -99,7 +100,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         discard_output()
         status = _tell(error.kind, error.message, error.hint, error.exit_code, as_json=False)
     flush_errors()
-    sys.exit(status)
+    sys.exit(exit_code(status))
 
 
 def _with_chat(arguments: list[str]) -> list[str]:

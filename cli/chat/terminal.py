@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localctx.end_signals import check_end_signals
 from localctx.errors import LocalctxError
 from localctx.session.private_database import folder_of
 
@@ -40,6 +41,7 @@ def talk(chat: Chat) -> None:
         except EOFError:
             break
         except KeyboardInterrupt:
+            check_end_signals()
             if text or time.monotonic() - stopped_at < IMPATIENT_SECONDS:
                 text = ""
                 continue
@@ -54,6 +56,7 @@ def talk(chat: Chat) -> None:
             text = str(edit)
         except KeyboardInterrupt:
             chat.reporter.stop()
+            check_end_signals()
             note("stopped")
             stopped_at = time.monotonic()
         except LocalctxError as error:

