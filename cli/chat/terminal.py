@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from localctx.end_signals import check_end_signals
 from localctx.errors import LocalctxError
 from localctx.session.private_database import folder_of
+from localctx.small_text import reason_of
 
 from ..terminal import note, print_line
 from .chat import Chat
@@ -120,6 +121,6 @@ def _history(chat: Chat) -> History:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        note(f"warning: typed lines are not kept: {error.strerror}")
+        note(f"warning: typed lines are not kept: {reason_of(error)}")
         return InMemoryHistory()
     return FileHistory(str(path))
