@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from localctx.bench.calibrate import calibration, decode_points, depth_points
+from localctx.bench.calibrate import calibration, decode_points, depth_points, n_unfinished
+from localctx.bench.dense_fit import DenseFit
 from localctx.bench.inputs import check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.bench.meters import Meter, Taken, taken_json
@@ -109,12 +110,19 @@ class Report:
             return [*lines, f"dense: not measured, {self.no_dense}"]
         first, last = (_quarter(self.dense, place).median for place in (0, 3))
         peak = max(run.taken.peak_memory_bytes for run in self.dense)
+        fit = DenseFit.of(self._dense_json)
         return [
             *lines,
             f"dense: {dense_rate.shown(1)} tokens/s, context {self.dense[0].n_ctx:,}, "
             f"first quarter {first:,.1f}, last {last:,.1f} tokens/s, peak memory {peak / 1e6:,.0f} MB",
+            *([fit.line] if fit else []),
             f"streamed / dense: {ratio(rate, dense_rate)}",
         ]
+
+    @property
+    def _dense_json(self) -> dict[str, Any] | None:
+        rate = self.rates[1]
+        return None if rate is None else _common(self.dense, rate)
 
     def to_json(self) -> dict[str, Any]:
         """The object of schema `localctx.bench.prefill/1` (docs/cli.md)."""
@@ -135,7 +143,8 @@ class Report:
                 "bytes_per_token": round(one.size_bytes / one.n_tokens, 1),
                 "bytes_per_token_f16": self.model.kv_bytes_per_token,
             },
-            "dense": None if dense_rate is None else _common(self.dense, dense_rate),
+            "dense": self._dense_json,
+            "dense_fit": None if (fit := DenseFit.of(self._dense_json)) is None else fit.to_json(),
             "no_dense": self.no_dense,
             "streamed_by_dense": ratio(rate, dense_rate),
         }
@@ -277,10 +286,13 @@ def _dense(model: Model, tokens: Sequence[int], limit: int) -> Dense:
         context = model.open_context(min(round_n_ctx(len(tokens) + 1), limit))
         try:
             started = time.perf_counter()
-            pieces = context.generate(
-                [request], lambda done, _: marks.append((time.perf_counter() - started, done))
-            )
-            last = list(pieces)[-1]
+
+            def mark(n_begun: int, _: int) -> None:
+                n_done = n_begun - n_unfinished(model, context)
+                if n_done > marks[-1][1]:
+                    marks.append((time.perf_counter() - started, n_done))
+
+            last = list(context.generate([request], mark))[-1]
             seconds = time.perf_counter() - started
             decode = decode_points(context, tokens)
         finally:

@@ -80,6 +80,8 @@ def sniff(source: Source, limits: Limits | None = None) -> Sniffed:
     head = source.head(HEAD_BYTES)
     if not head:
         raise NoTextError(f"{source.name}: is empty")
+    if len(head) == source.size_bytes and head.isspace():
+        raise NoTextError(f"{source.name}: no text, only white space", "check that it is the right file")
     limits = limits or Limits()
     name = image_name(head, source.name, limits) or sniff_name(head, source, limits)
     if name is not None:

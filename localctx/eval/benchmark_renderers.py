@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from localctx.bench.dense_fit import DenseFit
 from localctx.eval.kv_tables import kv_tables
 from localctx.eval.tables import Table, cell, generic_tables
 
@@ -125,8 +126,25 @@ def _layers(result: Result) -> list[Table]:
     return [Table(told, ("made from neighbours", "KV not kept", "perplexity", "beside unchanged"), rows)]
 
 
+def _prefilled(result: Result) -> list[Table]:
+    """`bench prefill`: all figures, and what dense prefill would take beyond what was measured."""
+    tables = generic_tables({key: value for key, value in result.items() if key != "dense_fit"})
+    fit = DenseFit.of(result["dense"])
+    if fit is None:
+        return tables
+    rate = result["streamed"]["tokens_per_s"]["median"]
+    rows = [
+        [cell(value) for value in (length, seconds, length / rate, seconds * rate / length)]
+        for length in fit.beyond
+        for seconds in [fit.seconds(length)]
+    ]
+    told = f"Extrapolated; {fit.shown}, and streamed at the same {cell(rate)} tokens a second"
+    return [*tables, Table(told, ("tokens", "dense, s", "streamed, s", "× sooner"), rows)]
+
+
 RENDERERS: dict[str, Callable[[Result], list[Table]]] = {
     "localctx.bench.compare": _compared,
+    "localctx.bench.prefill": _prefilled,
     "localctx.eval.kv": kv_tables,
     "localctx.eval.leader": _leader,
     "localctx.eval.niah": _answered,

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from localctx.errors import LocalctxError
@@ -113,7 +114,7 @@ def rates_of(found: Calibration) -> Rates:
     rates = Rates(base, slope, decode, decode_slope)
     if found.prefill and found.stream:
         factors = [1 / rate / (base + slope * depth) for depth, rate in found.stream]
-        rates = replace(rates, stream_factor=max(1.0, sum(factors) / len(factors)))
+        rates = replace(rates, stream_factor=max(1.0, median(factors)))
     return rates
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
 
 __all__ = ["Rates", "fit"]
 
@@ -45,18 +47,21 @@ class Rates:
 
 def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float | None]:
     """(seconds a token, seconds for each token attended to) from (depth, tokens a second); the latter None
-    where the depths are too close to tell. Points of equal weight, neither part below zero.
+    where the depths are too close to tell. Neither part below zero.
+
+    The median of the slopes between any two points (Theil and Sen): a first step that also warmed up, or one
+    beside other work, tilts nothing.
     """
     costs = [(depth, 1 / rate) for depth, rate in points if rate > 0]
     if not costs:
         raise ValueError("no speed was measured")
-    mean_x, mean_y = (sum(one[place] for one in costs) / len(costs) for place in (0, 1))
-    spread = sum((x - mean_x) ** 2 for x, _ in costs)
-    if spread < 64.0**2:
-        return mean_y, None
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in costs) / spread
+    pairs = [(one, other) for one, other in combinations(sorted(costs), 2) if one[0] < other[0]]
+    mean_x = sum(x for x, _ in costs) / len(costs)
+    if sum((x - mean_x) ** 2 for x, _ in costs) < 64.0**2:
+        return sum(y for _, y in costs) / len(costs), None
+    slope = median((y - y_before) / (x - x_before) for (x_before, y_before), (x, y) in pairs)
     slope = max(slope, min(y for _, y in costs) * _LEAST_SHARE / 1000)
-    base = mean_y - slope * mean_x
+    base = median(y - slope * x for x, y in costs)
     if base <= 0:
         return min(y for _, y in costs) / 2, slope
     return base, slope

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engine.tiny_gguf import TRAINING_TEXT
 
+from localctx.bench.dense_fit import DenseFit
 from localctx.bench.prefill import measure
 from localctx.document import open_document
 from localctx.engine import EngineOptions, open_model
@@ -15,6 +17,7 @@ from localctx.engine.echo import EchoModel
 from localctx.engine.llama import LlamaModel
 from localctx.engine.prefill import chunk_tokens, plan_prefill
 from localctx.errors import NotComposable, UsageError
+from localctx.eval.benchmark_renderers import tables_of
 from localctx.kv import PrefillPolicy
 from localctx.session.frame import frame_of
 from localctx.session.indexed import Indexed
@@ -67,12 +70,54 @@ def test_counts_and_bytes(model: LlamaModel, text: str, tmp_path: Path) -> None:
     assert shown["machine"]["n_threads"] >= 1 and shown["model"]["name"] == model.info.name
     assert [line.split(":")[0] for line in told] == ["streamed", "dense", "dense", "streamed"]
     assert list(store.iterdir()) == []
-    assert [line.split(":")[0] for line in report.lines] == [
+    fit = shown["dense_fit"]  # a machine at other work may give a line that falls, which says nothing
+    assert [line.split(":")[0] for line in report.lines if not line.startswith("dense by")] == [
         "streamed",
         "stored",
         "dense",
         "streamed / dense",
     ]
+    assert any(line.startswith("dense by the fit") for line in report.lines) == (fit is not None)
+
+
+def rates(n: int, token_s: float, depth_s: float) -> dict[str, Any]:
+    """What `bench prefill` prints of a run whose tokens cost so much."""
+
+    def rate(depth: float) -> dict[str, float]:
+        return {"median": 1 / (token_s + depth_s * depth)}
+
+    return {
+        "n_evaluated": n,
+        "seconds": {"median": token_s * n + depth_s * n * n / 2},
+        "tokens_per_s": rate(n / 2),
+        "tokens_per_s_first_quarter": rate(n / 8),
+        "tokens_per_s_last_quarter": rate(7 * n / 8),
+    }
+
+
+def test_dense_prefill_is_extrapolated_by_its_own_costs() -> None:
+    fit = DenseFit.of(rates(100_000, 60e-6, 2e-9))
+    assert fit is not None
+    shown = fit.to_json()
+    assert (shown["us_per_token"], shown["ns_per_token_of_depth"]) == (60.0, 2.0)
+    assert shown["seconds_measured"] == pytest.approx(shown["seconds_by_fit"]) == pytest.approx(16.0)
+    seconds = {one["n_tokens"]: one["seconds"] for one in shown["extrapolated"]}
+    assert min(seconds) == 131_072
+    assert seconds[1_048_576] == pytest.approx(60e-6 * 2**20 + 1e-9 * 2**40, rel=1e-3)
+    assert "60 µs + 2 ns × depth" in fit.line and "1,048,576 tokens 1,162 s" in fit.line
+    result = {
+        "schema": "localctx.bench.prefill/1",
+        "streamed": {"tokens_per_s": {"median": 10_000.0}},
+        "dense": rates(100_000, 60e-6, 2e-9),
+        "dense_fit": shown,
+    }
+    *_, table = tables_of(result)
+    assert [row[0] for row in table.rows][:2] == ["131,072", "262,144"] and "60 µs" in table.title
+
+
+@pytest.mark.parametrize("dense", [None, rates(1000, 60e-6, -1e-9), rates(1000, -1e-6, 1e-6)])
+def test_costs_that_do_not_rise_say_nothing(dense: dict[str, Any] | None) -> None:
+    assert DenseFit.of(dense) is None
 
 
 def test_the_store_holds_what_index_would_write(model: LlamaModel, text: str, tmp_path: Path) -> None:

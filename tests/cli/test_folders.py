@@ -39,13 +39,14 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_no_document_is_no_failure(folder: Path) -> None:
     (folder / "b.bin").write_bytes(bytes(range(256)) * 8)
     (folder / "empty.py").write_bytes(b"")
+    (folder / "blank.md").write_text(" \n\n")
     (folder / ".hidden").symlink_to("nowhere")
     (folder / ".git").mkdir()
     os.mkfifo(folder / "pipe")
     names, n_failed, told = opened(folder)
     assert (names, n_failed) == (["a.txt"], 0)
     assert {Path(line.split(": ")[1]).name for line in told} == {
-        "b.bin", "empty.py", ".hidden", ".git", "pipe",
+        "b.bin", "empty.py", "blank.md", ".hidden", ".git", "pipe",
     }  # fmt: skip
 
 

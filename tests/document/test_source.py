@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import subprocess
@@ -15,6 +16,7 @@ from localctx.document import open_document, source, walk
 from localctx.document.pdf import extract_pdf
 from localctx.engine.gguf import display
 from localctx.errors import InputError, LocalctxError, UnknownFormat
+from localctx.given_files import is_open_pipe
 from localctx.names import display_name
 from localctx.registry.resolve import resolve
 
@@ -101,7 +103,7 @@ def test_other_pipes_stay_refused(tmp_path: Path) -> None:
     for path in (fifo, tmp_path / "link"):
         with pytest.raises(InputError, match="named pipe"):
             open_document(path)
-        assert not source.is_open_pipe(path)
+        assert not is_open_pipe(path)
 
 
 def test_no_name_reaches_the_terminal_raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,3 +145,16 @@ def test_names_are_shown_printable(name: str | bytes | Path, shown: str) -> None
     assert shown.isprintable()
     if isinstance(name, Path):
         assert display(name) == shown
+
+
+def test_a_file_whose_first_byte_cannot_be_read_is_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = tmp_path / "a.txt"
+    path.touch()
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(InputError, match=r"a\.txt: cannot be read \(input/output error\)"):
+        open_document(path, cache_dir=None)

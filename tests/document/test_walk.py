@@ -28,6 +28,7 @@ def test_walk_yields_readable_files_and_reasons(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"%PDF-1.4\n1 0 obj" if name.endswith("PDF") else b"text\n")
     (tmp_path / "empty.txt").touch()
+    (tmp_path / "blank.txt").write_text("\n\n  \t\n")
     (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     os.mkfifo(tmp_path / "fifo.txt")
     (tmp_path / "loop").symlink_to("loop")
@@ -54,6 +55,7 @@ def test_walk_yields_readable_files_and_reasons(tmp_path: Path) -> None:
         ".git": "folder of a version control system",
         ".hidden": "hidden folder",
         "CVS": "folder of a version control system",
+        "blank.txt": "no text, only white space",
         "dangling": "no such file",
         "empty.txt": "is empty",
         "fifo.txt": "is a named pipe, not a file",

@@ -63,6 +63,13 @@ def test_every_method_predicts_the_same_tokens(short_model: Path, text: str) -> 
         )
 
 
+def test_a_second_run_gives_the_same_figures(short_model: Path, text: str) -> None:
+    wanted = Wanted((0.5, 2), 120, ("none", "yarn"), text)
+    chosen = ChosenModel("short", short_model, None)
+    one, other = (measure(Settings(threads=1), chosen, wanted, lambda line: None).to_json() for _ in range(2))
+    assert one == other
+
+
 def test_the_figures_are_those_of_llama_cpp(short_model: Path, text: str) -> None:
     """One short context, inside training: the model's own log-probabilities, token by token."""
     wanted = Wanted((0.25,), 60, ("none",), text)

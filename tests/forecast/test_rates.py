@@ -40,6 +40,19 @@ def test_costs_are_found_again(base: float, slope: float) -> None:
     assert found_slope == pytest.approx(max(slope, 1e-6 * base), rel=0.05, abs=base * 3e-6)
 
 
+def test_one_step_that_warmed_up_or_waited_tilts_nothing() -> None:
+    depths = [256.0, *(float(depth) for depth in range(1024, 16_384, 1024))]
+    costs = [9e-5 + 2e-9 * depth for depth in depths]
+    for place in (0, 7, -1):
+        points = [
+            (depth, 1 / (cost * (3 if number == place % len(depths) else 1)))
+            for number, (depth, cost) in enumerate(zip(depths, costs, strict=True))
+        ]
+        base, slope = fit(points)
+        assert base == pytest.approx(9e-5, rel=0.02)
+        assert slope == pytest.approx(2e-9, rel=0.1)
+
+
 def test_points_at_one_depth_tell_no_slope() -> None:
     assert fit([(64.0, 100.0), (70.0, 50.0)]) == (0.015, None)
     with pytest.raises(ValueError, match="no speed"):
