@@ -25,6 +25,10 @@ FILE_NAME = "calibration.json"
 SCHEMA = "localctx.calibration/1"
 MOST_BYTES = 4 << 20
 MOST_POINTS = 64
+LEAST_ATTENTION = 0.6
+"""An operation of attention takes at least this share of the time of one with weights: 0.64 with Q4_0 and
+Q8_0 on an H200, more with BF16. A short measurement of a fast device does not tell it from noise.
+"""
 DECODE_DEPTH_SHARE = 1.0
 """Without measured depths, a byte of KV is read as fast as one of weights."""
 
@@ -102,9 +106,10 @@ def keep(root: Path | None, new: Calibration) -> None:
 def rates_of(found: Calibration) -> Rates:
     """The costs of the calibrated model. Raises ValueError where it has no prefill speed."""
     shape = found.shape
-    base, slope = fit(found.prefill or found.stream)
+    attention = shape.attention_flops / max(1.0, shape.prefill_flops)
+    base, slope = fit(found.prefill or found.stream, LEAST_ATTENTION * attention)
     if slope is None:
-        slope = base * shape.attention_flops / max(1.0, shape.prefill_flops)
+        slope = base * attention
     if found.decode:
         decode, decode_slope = fit(found.decode)
     else:
