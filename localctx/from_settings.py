@@ -174,7 +174,7 @@ def _password(settings: Settings) -> str | None:
         return None
     try:
         lines = read_small_text(Path(settings.password_file)).splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"cannot read the password file {settings.password_file}: {reason_of(error)}",
             "a UTF-8 text file, password on line 1",

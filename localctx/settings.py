@@ -255,7 +255,7 @@ def _read_config(config: Path | None) -> tuple[str, dict[str, object]]:
             return str(path), {}
     try:
         return str(path), tomllib.loads(read_small_text(path))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot read {path}: {reason_of(error)}",
             "it is a TOML file of settings, one NAME = VALUE a line",

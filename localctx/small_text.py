@@ -6,18 +6,33 @@ import errno
 import math
 import os
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["MAX_BYTES", "finite_number", "read_small_text", "reason_of", "refuse_constant"]
+from localctx.given_files import open_given
+
+__all__ = [
+    "MAX_BYTES",
+    "finite_number",
+    "read_small_stream",
+    "read_small_text",
+    "reason_of",
+    "refuse_constant",
+]
 
 MAX_BYTES = 1 << 20
 
 
 def read_small_text(path: Path) -> str:
-    """The text of a UTF-8 file of at most 1 MiB. Raises OSError, UnicodeDecodeError."""
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
+    """The text of a UTF-8 file of at most 1 MiB (see open_given). Raises OSError, ValueError."""
+    with open_given(path) as file:
+        return read_small_stream(file)
+
+
+def read_small_stream(stream: BinaryIO) -> str:
+    """The same of a stream, to its end."""
+    data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return data.decode("utf-8-sig")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, cast
 import typer
 
 from localctx.errors import InputError, Interrupted, LocalctxError, PartlyDone, UsageError
+from localctx.given_files import open_given
 from localctx.names import display_name
 from localctx.small_text import reason_of
 
@@ -176,7 +177,7 @@ def _opened(jobs: str) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        with Path(jobs).open("rb") as stream:
+        with open_given(jobs) as stream:
             yield stream
     except (OSError, ValueError) as error:
         raise InputError(

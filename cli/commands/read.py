@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localctx.errors import UsageError
-from localctx.small_text import MAX_BYTES, read_small_text, reason_of
+from localctx.small_text import read_small_stream, read_small_text, reason_of
 
 from ..options import Files, LoggedOptions, OutputOptions, Pages, with_options
 
@@ -114,8 +114,9 @@ def _questions(texts: list[str] | None, file: str | None) -> list[str]:
         raise UsageError("give the question with -q TEXT or with -f FILE", "localctx ask FILE -q 'What …?'")
     if file is not None:
         try:
-            texts = [sys.stdin.read(MAX_BYTES) if file == "-" else read_small_text(Path(file))]
-        except (OSError, UnicodeDecodeError) as error:
+            is_piped = file == "-"
+            texts = [read_small_stream(sys.stdin.buffer) if is_piped else read_small_text(Path(file))]
+        except (OSError, ValueError) as error:
             raise UsageError(f"cannot read the question in {file}: {reason_of(error)}") from None
     questions = [
         text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip() for text in texts or ()

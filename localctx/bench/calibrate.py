@@ -15,7 +15,7 @@ from localctx.forecast.shape import shape_of
 from localctx.forecast.speed import cpu_place, gpu_place
 from localctx.values import Context, Model
 
-__all__ = ["calibration", "decode_points", "depth_points"]
+__all__ = ["calibration", "decode_points", "depth_points", "n_unfinished"]
 
 DECODED = 12
 """Tokens decoded behind a prefill, to learn their speed."""
@@ -31,6 +31,13 @@ def depth_points(marks: Sequence[tuple[float, int]]) -> tuple[tuple[float, float
             points.append(((done + n_tokens) / 2, (n_tokens - done) / (seconds - since)))
             since, done = seconds, n_tokens
     return tuple(points)
+
+
+def n_unfinished(model: Model, context: Context) -> int:
+    """Tokens that a GPU may still be at work on, although their step has returned."""
+    if isinstance(model, LlamaModel) and model.is_offloaded and isinstance(context, LlamaContext):
+        return context.decoder.n_unwaited
+    return 0
 
 
 def decode_points(context: Context, tokens: Sequence[int]) -> tuple[tuple[float, float], ...]:

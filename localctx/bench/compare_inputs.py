@@ -92,7 +92,7 @@ def questions_in(path: Path) -> list[Question]:
     """
     try:
         lines = read_small_text(path).splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {path}: {reason_of(error)}", HINT) from error
     found = [_question(f"{path}, line {n}", line) for n, line in enumerate(lines, 1) if line.strip()]
     if not found:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from localctx.bench.calibrate import calibration, decode_points, depth_points
+from localctx.bench.calibrate import calibration, decode_points, depth_points, n_unfinished
 from localctx.bench.dense_fit import DenseFit
 from localctx.bench.inputs import check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
@@ -286,10 +286,13 @@ def _dense(model: Model, tokens: Sequence[int], limit: int) -> Dense:
         context = model.open_context(min(round_n_ctx(len(tokens) + 1), limit))
         try:
             started = time.perf_counter()
-            pieces = context.generate(
-                [request], lambda done, _: marks.append((time.perf_counter() - started, done))
-            )
-            last = list(pieces)[-1]
+
+            def mark(n_begun: int, _: int) -> None:
+                n_done = n_begun - n_unfinished(model, context)
+                if n_done > marks[-1][1]:
+                    marks.append((time.perf_counter() - started, n_done))
+
+            last = list(context.generate([request], mark))[-1]
             seconds = time.perf_counter() - started
             decode = decode_points(context, tokens)
         finally:

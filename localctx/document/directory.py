@@ -10,8 +10,9 @@ from pathlib import Path
 
 from localctx.document.limits import Limits
 from localctx.document.sniff import sniff
-from localctx.document.source import GZIP_MAGIC, is_open_pipe, open_path, os_errors
+from localctx.document.source import GZIP_MAGIC, open_path, os_errors
 from localctx.errors import LocalctxError
+from localctx.given_files import is_open_pipe
 from localctx.names import display_name
 
 __all__ = ["SkippedEntry", "walk"]

@@ -34,7 +34,6 @@ from localctx.document.source import (
     GZIP_MAGIC,
     Source,
     inflated,
-    is_open_pipe,
     open_path,
     os_errors,
     spooled,
@@ -43,6 +42,7 @@ from localctx.document.source import (
 )
 from localctx.document.text_file import TextFile, TextScan
 from localctx.errors import LimitExceeded, NoTextError, UnknownFormat, UsageError
+from localctx.given_files import is_open_pipe
 from localctx.values import Progress
 
 __all__ = ["open_document"]

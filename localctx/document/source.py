@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
-import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ from typing import BinaryIO
 
 from localctx.document.limits import Limits
 from localctx.errors import InputError, LimitExceeded, LocalctxError
+from localctx.given_files import irregular_kind, open_pipe
 from localctx.names import display_name
 from localctx.values import Progress
 
@@ -27,7 +26,6 @@ __all__ = [
     "Source",
     "display_name",
     "inflated",
-    "is_open_pipe",
     "open_path",
     "os_errors",
     "spooled",
@@ -38,7 +36,6 @@ CHUNK_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b\x08"
 DESCRIPTORS = "/proc/{}/fd"
 """Where Linux names what a process has open."""
-OPEN_DESCRIPTOR = re.compile(r"(?:/dev|/proc/(?:self|thread-self))/fd/(\d{1,9})|/dev/(stdin)", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -161,12 +158,11 @@ def open_path(path: str | bytes | os.PathLike[str]) -> Source:
 
 def refuse_irregular(mode: int, name: str) -> None:
     """Raises InputError unless `mode` is a regular file's."""
-    if stat.S_ISREG(mode):
+    kind = irregular_kind(mode)
+    if kind is None:
         return
-    if stat.S_ISDIR(mode):
+    if kind == "directory":
         raise InputError(f"{name}: is a directory", "name a file in it; ask and summarize take whole folders")
-    kinds = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"))
-    kind = next((label for test, label in kinds if test(mode)), "special file")
     raise InputError(f"{name}: is a {kind}, not a file", "pipe its content in and name the input -")
 
 
@@ -177,31 +173,11 @@ def extension_of(path: str) -> str:
     return base.rpartition(".")[2] if "." in base.lstrip(".") else ""
 
 
-def is_open_pipe(path: str | bytes | os.PathLike[str]) -> bool:
-    """Whether the path names a pipe that this process was given open, as a shell's <(command) does."""
-    descriptor = open_descriptor(path)
-    if descriptor is None:
-        return False
-    try:
-        return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-    except OSError:
-        return False
-
-
-def open_descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
-    """The number of the open file that a path like /dev/fd/63 names."""
-    found = OPEN_DESCRIPTOR.fullmatch(os.fsdecode(path))
-    return None if found is None else int(found[1] or 0)
-
-
 def spooled_pipe(path: str | bytes | os.PathLike[str], limits: Limits) -> Source:
     """The content of an open pipe (see is_open_pipe), read to its end."""
     name = display_name(path)
-    with os_errors(name):
-        descriptor = os.dup(open_descriptor(path) or 0)
-        os.set_blocking(descriptor, True)  # else a slow writer would look like the end
-        with os.fdopen(descriptor, "rb") as pipe:
-            return spooled(pipe, name, limits)
+    with os_errors(name), open_pipe(path) as pipe:
+        return spooled(pipe, name, limits)
 
 
 def spooled(stream: BinaryIO, name: str, limits: Limits) -> Source:

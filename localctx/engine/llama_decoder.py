@@ -109,6 +109,11 @@ class LlamaDecoder:
         reason = "no room in the KV cache" if status == 1 else f"llama_decode gave {status}"
         raise ModelError(f"evaluating {n} tokens failed: {reason}", "localctx doctor tries the model alone")
 
+    @property
+    def n_unwaited(self) -> int:
+        """Tokens of the last step, where it was not waited for: a GPU may still be at work on it."""
+        return self._pace.n_unwaited
+
     def wait(self) -> None:
         """Until all that was evaluated is done."""
         self._lib.llama_synchronize(self._handle)
@@ -227,7 +232,7 @@ class _Pace:
     def __init__(self, n_batch: int, adapts: bool) -> None:
         self._limit = n_batch
         self._adapts = adapts
-        self._n_unwaited = 0
+        self.n_unwaited = 0
         self.n_batch = min(n_batch, _N_FIRST_GPU_STEP) if adapts else n_batch
 
     @property
@@ -237,19 +242,19 @@ class _Pace:
 
     def waited(self) -> None:
         """All that was begun is done."""
-        self._n_unwaited = 0
+        self.n_unwaited = 0
 
     @contextmanager
     def step(self, n_tokens: int) -> Iterator[None]:
         """Times one step of n_tokens; one that is not waited for has the time of the one before it, one that
         is waited for its share of the time of both.
         """
-        n_before, self._n_unwaited = self._n_unwaited, n_tokens
+        n_before, self.n_unwaited = self.n_unwaited, n_tokens
         started = time.monotonic()
         yield
         if self._adapts and n_tokens >= self.n_batch:
             took_s = time.monotonic() - started
-            if not self._n_unwaited:
+            if not self.n_unwaited:
                 took_s *= n_tokens / (n_before + n_tokens)
             if took_s > _LONG_STEP_S:
                 self.n_batch = max(32, self.n_batch // 2)

@@ -2,7 +2,8 @@
 
 Nothing is generated and, without --landmarks, nothing prefilled: passages are embedded, questions ranked.
 
-    python -m localctx.eval.selectors [--lengths 8k,32k] [--languages en,zh,de] [--questions 28] [--landmarks]
+    python -m localctx.eval.selectors [--lengths 8k,32k] [--languages en,zh,de] [--questions 28]
+        [--seed 0,1,2] [--landmarks]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from localctx.bench.program import run_as_program
@@ -25,12 +27,12 @@ from localctx.eval.documents import GeneratedDocument, Question
 from localctx.eval.generate import Wanted, generate
 from localctx.eval.niah import parse_length
 from localctx.from_settings import choose_model, open_document_for, open_model_for
-from localctx.index import LexicalIndex
+from localctx.index import LexicalIndex, n_words
 from localctx.registry.selectors import opened_embedder
 from localctx.selection import choose
 from localctx.selection.dense import dense_scores, diverse, hybrid, max_sim_weight, reranked, with_max_sims
 from localctx.selection.fuse import fuse
-from localctx.selection.leads import led
+from localctx.selection.leads import led, singles_out
 from localctx.session.cache import KVModel, opened_cache
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import ignore_progress
@@ -46,7 +48,7 @@ from localctx.session.vectors import RunVectors
 from localctx.settings import Settings
 from localctx.values import Model, Scores
 
-__all__ = ["Row", "measure", "render"]
+__all__ = ["Row", "measure", "render", "summed"]
 
 TASKS = ("single", "paraphrased", "translated", "multikey", "multivalue", "multiquery", "vt", "qa")
 FIRST_N = (1, 4, 16)
@@ -135,6 +137,7 @@ def _opinions(index: LexicalIndex, vectors: RunVectors, question: Question) -> d
     fused = led(with_max_sims(words, shares, sims), leads)
     languages = [reading.document.language for reading in run.readings]
     is_covered = why_not_covered(vectors.file, question.text, languages) is None
+    are_singled_out = singles_out(shares, n_words(question.text), leads)
     n = len(words.values)
     edges = [1.0 + n - 2 * min(place, n - 1 - place) - (place > n - 1 - place) for place in range(n)]
     return {
@@ -144,7 +147,7 @@ def _opinions(index: LexicalIndex, vectors: RunVectors, question: Question) -> d
         "maxsim": dense_scores(sims),
         "lexical+dense": both,
         "the best 16 again": reranked(both, best, weight=max_sim_weight(shares)),
-        "fused": fused if is_covered else led(words, leads),
+        "fused": fused if is_covered or not are_singled_out else led(words, leads),
         "fused, any language": fused,
     }
 
@@ -215,6 +218,22 @@ def _choosers(
     return shares
 
 
+def summed(rows: Sequence[Row]) -> list[Row]:
+    """The rows of documents that differ in nothing but their seed as one, in the order of the first."""
+    alike: dict[tuple[int, str, str, str], list[Row]] = {}
+    for row in rows:
+        alike.setdefault((row.length, row.language, row.kind, row.selector), []).append(row)
+    return [_sum(of_them) for of_them in alike.values()]
+
+
+def _sum(rows: Sequence[Row]) -> Row:
+    n = sum(row.n for row in rows)
+    shares = [sum(row.n * row.recall[place] for row in rows) / n for place in range(len(rows[0].recall))]
+    chosen = sum(row.n * (row.n_chosen or 0.0) for row in rows) / n
+    n_chosen = None if rows[0].n_chosen is None else chosen
+    return replace(rows[0], n=n, recall=tuple(round(share, 4) for share in shares), n_chosen=n_chosen)
+
+
 def render(rows: Sequence[Row]) -> str:
     """A table in Markdown: a line each document and kind of question, a column each selector."""
     names = list(dict.fromkeys(row.selector for row in rows))
@@ -246,34 +265,30 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--languages", default="en,zh,de")
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--questions", type=int, default=28, help="of each task; one in four has no answer")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", default="0", help="several, with commas, are summed up")
     parser.add_argument("--landmarks", action="store_true", help="prefill, and ask the retrieval heads too")
     parser.add_argument("--model")
     parser.add_argument("--embedder")
     parser.add_argument("--json", action="store_true", help="a line of JSON a row")
     given = parser.parse_args(words)
-    wanted = Wanted(
-        given.seed,
-        tuple(map(parse_length, given.lengths.split(","))),
-        tuple(given.languages.split(",")),
-        tuple(given.tasks.split(",")),
-        given.questions,
-    )
+    lengths = tuple(map(parse_length, given.lengths.split(",")))
+    languages, tasks = tuple(given.languages.split(",")), tuple(given.tasks.split(","))
+    wanted = [Wanted(int(seed), lengths, languages, tasks, given.questions) for seed in given.seed.split(",")]
     with tempfile.TemporaryDirectory() as store:
         settings, chosen = choose_model({"model": given.model, "embedder": given.embedder, "store": store})
         with closing(open_model_for(settings, chosen)) as model, opened_embedder(settings) as file:
             if not isinstance(file, EmbedderFile):
                 raise LocalctxError(file or "an embedder is needed")
-            rows = []
-            for row in measure(
-                model, replace(settings, strategy="stream"), wanted, file, landmarks=given.landmarks
+            rows, streamed = [], replace(settings, strategy="stream")
+            for row in chain.from_iterable(
+                measure(model, streamed, one, file, landmarks=given.landmarks) for one in wanted
             ):
                 rows.append(row)
                 if given.json:
                     sys.stdout.write(json.dumps(asdict(row)) + "\n")
                     sys.stdout.flush()
     if not given.json:
-        sys.stdout.write(render(rows) + "\n")
+        sys.stdout.write(render(summed(rows)) + "\n")
 
 
 if __name__ == "__main__":

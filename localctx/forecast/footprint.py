@@ -15,6 +15,8 @@ __all__ = ["GPU_OWN_BYTES", "footprint", "held_outside"]
 
 GPU_OWN_BYTES = 512 << 20
 """What a GPU's own library takes of its memory for a process that computes on it."""
+GPU_HOST_BYTES = 200 << 20
+"""What that library takes of the process's memory: its own pages, and those of its libraries that it uses."""
 VOCABULARY_BYTES = 200
 """A token of the vocabulary that is loaded with the weights."""
 RUNNING_BYTES = 36 << 20
@@ -22,12 +24,16 @@ RUNNING_BYTES = 36 << 20
 CHUNKS_HELD = N_WAITING + 2
 """Chunks of exported KV: those that wait to be encoded, the one at work, the one that comes."""
 
+SLICES_HELD = 2
+"""Slices of KV that is put back: one is composed while one is copied."""
+
 
 def held_outside(loaded_bytes: int, f16_bytes: int, under_way_bytes: int, chunk_bytes: int) -> int:
     """Most bytes of KV outside the context at a time: first the chunks of a prefill that are under way, then
-    what was read from the store, with the slice of it (f16_bytes in the context) that is put back.
+    what was read from the store, with the slices of it (f16_bytes in the context) that are put back.
     """
-    return max(min(under_way_bytes, CHUNKS_HELD * chunk_bytes), loaded_bytes + min(f16_bytes, SLICE_BYTES))
+    put_back = min(f16_bytes, SLICES_HELD * SLICE_BYTES)
+    return max(min(under_way_bytes, CHUNKS_HELD * chunk_bytes), loaded_bytes + put_back)
 
 
 def footprint(
@@ -36,6 +42,9 @@ def footprint(
     """A context's bytes. counted: by llama.cpp, None or with an error: the header's estimate has to do ·
     program_bytes: of the program, with its documents, before weights are loaded · held_bytes: KV that is held
     outside the context.
+
+    ram_bytes is the most at a time: while weights go to a GPU, all of the file is mapped, as pages that the
+    system drops where others need the memory; afterwards what runs.
     """
     n_gpu = fit.layers(n_ctx)
     needed, host_only = fit.needed(n_ctx, n_gpu), fit.needed(n_ctx, 0)
@@ -49,12 +58,13 @@ def footprint(
             device = counted.device_bytes
     gpu_kv = round(kv * gpu_share)
     vocabulary = fit.header.array_length("tokenizer.ggml.tokens") * VOCABULARY_BYTES
-    ram = program_bytes + RUNNING_BYTES + vocabulary + needed.weights_bytes + kv - gpu_kv + host
+    program = program_bytes + RUNNING_BYTES + vocabulary + (GPU_HOST_BYTES if n_gpu else 0)
+    running = needed.weights_bytes + kv - gpu_kv + host + held_bytes
     return Footprint(
         weights_bytes=host_only.weights_bytes,
         kv_bytes=kv,
         compute_bytes=host + device,
         vram_bytes=gpu_weights + gpu_kv + device + GPU_OWN_BYTES if n_gpu else 0,
-        ram_bytes=ram + held_bytes,
+        ram_bytes=program + max(running, host_only.weights_bytes),
         gpu_layers=min(n_gpu, n_layer(fit.header) + 1),
     )

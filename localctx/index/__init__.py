@@ -7,6 +7,6 @@ files of their own; `terms` is the one place where text becomes comparable words
 from __future__ import annotations
 
 from localctx.index.lexical import Hits, Indexable, LexicalIndex
-from localctx.index.query import exact_phrases
+from localctx.index.query import exact_phrases, n_words
 
-__all__ = ["Hits", "Indexable", "LexicalIndex", "exact_phrases"]
+__all__ = ["Hits", "Indexable", "LexicalIndex", "exact_phrases", "n_words"]

@@ -18,6 +18,7 @@ __all__ = [
     "Term",
     "exact_phrases",
     "exact_terms",
+    "n_words",
     "parse_query",
     "quoted_phrases",
     "quoted_phrases_at",
@@ -143,6 +144,11 @@ def parse_query(question: str) -> Query:
         return Query(_terms(question))
     known = {term.text for term in terms}
     return Query(terms, tuple(term for term in _terms(question) if term.text not in known))
+
+
+def n_words(question: str) -> int:
+    """Words that are searched for in what is asked, each as often as it counts."""
+    return sum(term.weight for term in parse_query(question).focus)
 
 
 def _asking_part(question: str) -> str:

@@ -82,7 +82,7 @@ def read_keys(path: Path) -> KeyRing:
     """The keys of a TOML file (docs/serve.md). Raises UsageError for what is not understood."""
     try:
         table = tomllib.loads(read_small_text(path))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot read the key file {path}: {reason_of(error)}", "a TOML file of [[keys]], docs/serve.md"
         ) from None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from localctx.session.events import Event, Notice
-from localctx.session.ranking import vectors_of
+from localctx.session.ranking import loaded_vectors, why_not_made_for
 from localctx.session.run import Run
 
 __all__ = ["embed_all"]
@@ -20,10 +20,12 @@ def embed_all(run: Run) -> Iterator[Event]:
     """Make and keep the vectors that are missing; says how long it takes where that is long."""
     if "dense" not in run.settings.cache.rank or run.embedder is None:
         return
-    vectors = vectors_of(run)
+    vectors = loaded_vectors(run)
     if isinstance(vectors, str):
         yield run.warn(f"passages will be found by words alone: {vectors}")
         return
+    if reason := why_not_made_for(run):
+        yield run.warn(f"vectors choose only where words single no passage out: {reason}")
     started = time.perf_counter()
     missing = [number for number, is_there in enumerate(vectors.is_there) if not is_there]
     vectors.make(missing[:N_TIMED])

@@ -1,7 +1,7 @@
 """A question's blocks, ranked by the selectors that `--kv rank` names: the one selection that it gets.
 
-Words always can; vectors need an embedder that covers the languages, landmarks a model's stored keys. What
-cannot is left out, and said.
+Words always can; vectors need an embedder, and one that does not cover the languages has a say only where
+words single nothing out; landmarks need a model's stored keys. What cannot is left out, and said.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
-from localctx.index import Hits, LexicalIndex
+from localctx.index import Hits, LexicalIndex, n_words
 from localctx.kv_values import FUSED
 from localctx.selection.dense import (
     always_in,
@@ -26,7 +27,7 @@ from localctx.selection.dense import (
     with_max_sims,
 )
 from localctx.selection.fuse import fuse
-from localctx.selection.leads import led
+from localctx.selection.leads import led, singles_out
 from localctx.session.embedder_languages import why_not_covered
 from localctx.session.events import Event
 from localctx.session.leads import leads_of
@@ -34,7 +35,7 @@ from localctx.session.run import Run
 from localctx.session.vectors import RunVectors, embedded_text, missing_first
 from localctx.values import Scores
 
-__all__ = ["ranked_blocks", "vectors_of"]
+__all__ = ["loaded_vectors", "ranked_blocks", "vectors_of", "why_not_made_for"]
 
 N_EMBEDDED = 48
 """Blocks that get vectors for a question where a document was not indexed, the best by words: some
@@ -59,18 +60,15 @@ def ranked_blocks(
 ) -> Generator[Event, None, Hits]:
     """The blocks of all documents, best first. `landmarks`: the model's own scores, or why there are none."""
     wanted, by_words = run.settings.cache.rank, index.search(question)
-    vectors: RunVectors | None = None
+    shares = index.shares(question) if isinstance(run.embedder, EmbedderFile) else ()
+    steps = leads_of(run, index, question) if "lexical" in wanted else {}
+    vectors, reason = None, why_not_made_for(run, question)
     if NEED_VECTORS & set(wanted):
-        opened = vectors_of(run, question)
-        if not isinstance(opened, str):
-            vectors = opened
-        elif run.embedder is not None or "lexical" not in wanted:
-            yield run.warn(f"passages are chosen by words alone: {opened}")
+        vectors = yield from _with_a_say(run, reason, singles_out(shares, n_words(question), steps))
     keys = landmarks() if "landmarks" in wanted else None
     if isinstance(keys, str):
         yield run.warn(f"--kv rank={'+'.join(wanted)}: {keys}; passages are chosen without")
         keys = None
-    shares = index.shares(question) if vectors is not None else ()
     if vectors is not None and "dense" in wanted:
         _make_missing(vectors, by_words)
     sims = vectors.max_sims(question) if vectors is not None and set(FUSED) <= set(wanted) else None
@@ -81,10 +79,9 @@ def ranked_blocks(
         scores = _scores(by_words, shares, question, dense, keys, wanted)
         if vectors is not None and "maxsim" in wanted:
             scores = _reranked(vectors, scores, question, shares)
-    if vectors is not None and "maxsim" in wanted:
+    if vectors is not None and reason is None and "maxsim" in wanted:
         run.likeness = partial(vectors.likeness, question)
-    if "lexical" in wanted:
-        scores = led(scores, leads_of(run, index, question))
+    scores = led(scores, steps)
     if run.reranker is not None:
         scores = _judged(run, run.reranker, scores, question)
     if vectors is not None:
@@ -123,16 +120,42 @@ def _with(scores: Scores, landmarks: Scores | None) -> Scores:
     return scores if landmarks is None else fuse([scores, landmarks])
 
 
+def _with_a_say(
+    run: Run, reason: str | None, are_singled_out: bool
+) -> Generator[Event, None, RunVectors | None]:
+    """The vectors that may choose; None where words do, and why. reason: why the embedder does not cover the
+    languages · are_singled_out: whether words single blocks out.
+    """
+    vectors = reason if reason is not None and are_singled_out else loaded_vectors(run)
+    if isinstance(vectors, str):
+        if run.embedder is not None or "lexical" not in run.settings.cache.rank:
+            yield run.warn(f"passages are chosen by words alone: {vectors}")
+        return None
+    if reason is not None:
+        yield run.warn(f"words single no passage out, so likeness orders them, though {reason}")
+    return vectors
+
+
 def vectors_of(run: Run, question: str | None = None) -> RunVectors | str:
     """The run's vectors; or why there are none, in words: no embedder, or one that does not cover the
     languages.
     """
+    return why_not_made_for(run, question) or loaded_vectors(run)
+
+
+def why_not_made_for(run: Run, question: str | None = None) -> str | None:
+    """Why the embedder does not cover the languages of the documents and the question, in words."""
+    if not isinstance(run.embedder, EmbedderFile):
+        return None
+    languages = (reading.document.language for reading in run.readings)
+    return why_not_covered(run.embedder, question, languages)
+
+
+def loaded_vectors(run: Run) -> RunVectors | str:
+    """The run's vectors, whatever the languages; or why there are none, in words."""
     file = run.embedder
     if file is None or isinstance(file, str):
         return file or "no embedder was asked for"
-    languages = (reading.document.language for reading in run.readings)
-    if reason := why_not_covered(file, question, languages):
-        return reason
     try:
         return RunVectors.of(run, file)
     except ModelError as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
 from localctx.errors import InputError, UsageError
+from localctx.given_files import open_given
 from localctx.kv import RUN_TOKENS, KVSpace, PolicyKind, PrefillPolicy
 from localctx.names import display_name
 from localctx.store.compaction import run_facts
@@ -140,12 +141,12 @@ def import_file(store: KVStore, path: Path) -> StoredDocument:
 
 @contextlib.contextmanager
 def _opened(path: Path, shown: str) -> Iterator[BinaryIO]:
-    """The file; never a pipe or device."""
+    """The file; never a pipe that somebody may write to, or a device."""
     try:
-        if not path.is_file():
-            raise InputError(f"{shown}: no such file", "localctx store export writes one")
-        with path.open("rb", buffering=0) as file:
+        with open_given(path) as file:
             yield file
+    except FileNotFoundError:
+        raise InputError(f"{shown}: no such file", "localctx store export writes one") from None
     except OSError as error:
         raise InputError(f"{shown}: cannot be read: {os_error_text(error)}") from None
 

@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from localctx.bench.calibrate import calibration, depth_points
+from localctx.bench.calibrate import calibration, depth_points, n_unfinished
 from localctx.bench.plan_check import HEADER, Checked, main
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.echo import EchoModel
 from localctx.engine.llama import LlamaModel
+from localctx.engine.plan import Slice
 from localctx.package_version import package_version
 
 MB = 10**6
@@ -37,6 +39,17 @@ def test_a_calibration_knows_where_it_holds(model: LlamaModel) -> None:
     assert (found.place.n_threads, found.place.layers, found.fingerprint) == (1, 0, model.info.fingerprint)
     with EchoModel() as echo:
         assert calibration(echo) is None
+
+
+def test_what_a_gpu_is_still_at_is_not_done(model: LlamaModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    with model.open_context(512) as context:
+        context.decoder.evaluate([Slice(0, 0, np.arange(1, 51, dtype=np.int32), sample=False)])
+        assert n_unfinished(model, context) == 0  # a processor has done it
+        monkeypatch.setattr(LlamaModel, "is_offloaded", property(lambda model: True))
+        assert n_unfinished(model, context) == 50
+        context.decoder.wait()
+        assert n_unfinished(model, context) == 0
+        assert n_unfinished(EchoModel(), context) == 0
 
 
 def test_a_row_of_planned_and_measured() -> None:

@@ -16,6 +16,7 @@ from localctx.document import open_document, source, walk
 from localctx.document.pdf import extract_pdf
 from localctx.engine.gguf import display
 from localctx.errors import InputError, LocalctxError, UnknownFormat
+from localctx.given_files import is_open_pipe
 from localctx.names import display_name
 from localctx.registry.resolve import resolve
 
@@ -102,7 +103,7 @@ def test_other_pipes_stay_refused(tmp_path: Path) -> None:
     for path in (fifo, tmp_path / "link"):
         with pytest.raises(InputError, match="named pipe"):
             open_document(path)
-        assert not source.is_open_pipe(path)
+        assert not is_open_pipe(path)
 
 
 def test_no_name_reaches_the_terminal_raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from localctx.engine import EngineOptions, open_model
 from localctx.engine.embedder import EmbedderFile
 from localctx.eval import pointed, selectors
 from localctx.eval.generate import Wanted
-from localctx.eval.selectors import Row, measure, render
+from localctx.eval.selectors import Row, measure, render, summed
 from localctx.settings import Settings
 from localctx.values import Scores
 
@@ -48,10 +49,21 @@ def test_every_selector_is_asked_every_kind_of_question(rows: list[Row]) -> None
     assert all(row.recall == tuple(sorted(row.recall)) for row in rows)
 
 
-def test_a_question_in_a_language_that_is_not_covered_is_ranked_by_words(rows: list[Row]) -> None:
+def test_what_words_leave_open_is_ordered_by_an_embedder_for_another_language(rows: list[Row]) -> None:
     found = {(row.kind, row.selector): row.recall for row in rows}
-    assert found["another language", "fused"] == found["another language", "lexical"]
+    assert found["another language", "lexical"] == (0.0, 0.0, 0.0)
+    assert found["another language", "fused"] == found["another language", "fused, any language"]
     assert found["words shared", "fused"] == found["words shared", "fused, any language"]
+
+
+def test_documents_of_several_seeds_are_summed_up(rows: list[Row]) -> None:
+    first = next(row for row in rows if row.selector == "chosen")
+    other = replace(first, n=1, recall=(0.0,), n_chosen=2.0)
+    both = next(row for row in summed([*rows, other]) if row.selector == "chosen" and row.kind == first.kind)
+    assert both.n == 4
+    assert both.recall == (round(first.recall[0] * 3 / 4, 4),)
+    assert both.n_chosen == pytest.approx((3 * (first.n_chosen or 0) + 2) / 4)
+    assert summed(rows) == rows
 
 
 def test_places_count_what_is_better_and_equals_before() -> None:

@@ -12,7 +12,14 @@ from localctx.engine.memory import Available
 from localctx.engine.no_alloc import Measured
 from localctx.engine.restoring import SLICE_BYTES
 from localctx.forecast.fitting import Fitting
-from localctx.forecast.footprint import CHUNKS_HELD, GPU_OWN_BYTES, footprint, held_outside
+from localctx.forecast.footprint import (
+    CHUNKS_HELD,
+    GPU_HOST_BYTES,
+    GPU_OWN_BYTES,
+    SLICES_HELD,
+    footprint,
+    held_outside,
+)
 
 GB, MB = 10**9, 10**6
 
@@ -42,9 +49,17 @@ def test_layers_take_their_weights_and_kv_with_them(header: gguf.GGUFHeader) -> 
     half = footprint(fitting(header, GB, 1), 512, counted, 0, 0)
     whole = footprint(fitting(header, GB), 512, counted, 0, 0)
     assert (half.gpu_layers, whole.gpu_layers) == (1, 3)
-    assert host.ram_bytes - half.ram_bytes == half.vram_bytes - GPU_OWN_BYTES - 3 * MB
+    moved = half.vram_bytes - GPU_OWN_BYTES - 3 * MB
+    assert host.ram_bytes + GPU_HOST_BYTES - half.ram_bytes == moved
     assert MB < half.vram_bytes - GPU_OWN_BYTES - 3 * MB < whole.vram_bytes - GPU_OWN_BYTES - 3 * MB
     assert whole.vram_bytes >= GPU_OWN_BYTES + 5 * MB
+
+
+def test_all_of_the_file_is_mapped_while_it_goes_to_a_gpu(header: gguf.GGUFHeader) -> None:
+    counted = Measured(host_bytes=0, device_bytes=MB, kv_bytes=0)
+    idle, busy = (footprint(fitting(header, GB), 512, counted, 0, held) for held in (0, 30 * MB))
+    assert idle.ram_bytes >= header.weights_bytes + GPU_HOST_BYTES
+    assert 30 * MB - header.weights_bytes <= busy.ram_bytes - idle.ram_bytes < 30 * MB
 
 
 def test_without_a_count_the_header_has_to_do(header: gguf.GGUFHeader) -> None:
@@ -59,4 +74,4 @@ def test_kv_outside_the_context_is_bounded_by_what_is_read() -> None:
     assert held_outside(0, 0, 0, MB) == 0
     assert held_outside(10 * MB, 10 * MB, 10 * MB, MB) == 20 * MB
     assert held_outside(0, 0, 10 * MB, MB) == CHUNKS_HELD * MB
-    assert held_outside(GB, 4 * GB, GB, MB) == GB + SLICE_BYTES
+    assert held_outside(GB, 4 * GB, GB, MB) == GB + SLICES_HELD * SLICE_BYTES

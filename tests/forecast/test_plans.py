@@ -16,6 +16,7 @@ from localctx.engine.no_alloc import measure
 from localctx.errors import NotComposable, OutOfMemory, UsageError
 from localctx.forecast import buffers, calibration, site
 from localctx.forecast.buffers import Counted
+from localctx.forecast.footprint import GPU_HOST_BYTES
 from localctx.forecast.machine import Sizes, cpu_name
 from localctx.forecast.plan import Plan, Way
 from localctx.forecast.planning import Asked, make_plan
@@ -172,7 +173,7 @@ def test_layers_on_a_gpu_that_is_not_here(
     assert (none.footprint.gpu_layers, none.footprint.vram_bytes) == (0, 0)
     foot = whole.chosen.estimates.footprint
     assert foot.gpu_layers == 3 and foot.vram_bytes > foot.kv_bytes
-    assert foot.ram_bytes < none.footprint.ram_bytes
+    assert foot.ram_bytes < none.footprint.ram_bytes + GPU_HOST_BYTES  # its weights and KV are gone
     assert whole.speed.source == "assumed" and whole.to_json()["machine"]["simulated"]
     assert any("all 2 layers on the GPU" in line for line in whole.lines)
     with pytest.raises(UsageError, match="there is no GPU"):

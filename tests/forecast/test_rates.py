@@ -40,6 +40,19 @@ def test_costs_are_found_again(base: float, slope: float) -> None:
     assert found_slope == pytest.approx(max(slope, 1e-6 * base), rel=0.05, abs=base * 3e-6)
 
 
+def test_one_step_that_warmed_up_or_waited_tilts_nothing() -> None:
+    depths = [256.0, *(float(depth) for depth in range(1024, 16_384, 1024))]
+    costs = [9e-5 + 2e-9 * depth for depth in depths]
+    for place in (0, 7, -1):
+        points = [
+            (depth, 1 / (cost * (3 if number == place % len(depths) else 1)))
+            for number, (depth, cost) in enumerate(zip(depths, costs, strict=True))
+        ]
+        base, slope = fit(points)
+        assert base == pytest.approx(9e-5, rel=0.02)
+        assert slope == pytest.approx(2e-9, rel=0.1)
+
+
 def test_points_at_one_depth_tell_no_slope() -> None:
     assert fit([(64.0, 100.0), (70.0, 50.0)]) == (0.015, None)
     with pytest.raises(ValueError, match="no speed"):
@@ -53,3 +66,14 @@ def test_noise_gives_no_cost_below_zero() -> None:
     base, slope = fit([(100.0, 10.0), (4000.0, 1000.0)])  # faster when deeper: noise
     assert base > 0
     assert slope is not None and slope > 0
+
+
+@pytest.mark.parametrize("slope", [-2e-9, 0.0, 1e-9])
+def test_what_small_depths_hide_is_at_least_a_share(slope: float) -> None:
+    points = [(depth, 1 / (9e-5 + slope * depth)) for depth in (512.0, 1536.0, 2560.0, 3584.0)]
+    base, found = fit(points, 2e-5)
+    assert found == pytest.approx(2e-5 * base)
+    assert base == pytest.approx(9e-5, rel=0.15)
+    for steeper, depths in ((4e-9, (512.0, 3584.0)), (1e-9, (512.0, 16_384.0))):
+        points = [(depth, 1 / (9e-5 + steeper * depth)) for depth in depths]
+        assert fit(points, 2e-5)[1] == pytest.approx(steeper)

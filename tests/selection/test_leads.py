@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localctx.selection.leads import codes_beside, led
+from localctx.selection.leads import codes_beside, led, singles_out
 from localctx.values import Scores
 
 
@@ -22,6 +22,25 @@ from localctx.values import Scores
 )
 def test_codes_stand_in_the_same_short_sentence(text: str, phrase: str, codes: tuple[str, ...]) -> None:
     assert codes_beside(text, phrase) == codes
+
+
+@pytest.mark.parametrize(
+    ("shares", "n_words", "steps", "is_told"),
+    [
+        ((0.0, 0.12, 0.09), 8, {}, False),  # a word of eight, by chance
+        ((0.0, 0.2, 0.0), 8, {}, True),
+        ((0.0, 0.31), 3, {}, True),  # of three words one
+        ((0.0, 0.2), 3, {}, False),
+        ((0.9,), 1, {}, True),
+        ((0.0, 0.0), 8, {1: 0}, True),  # a number, a name
+        ((0.0, 0.0), 0, {}, False),
+        ((), 0, {}, False),
+    ],
+)
+def test_words_single_out_what_holds_more_than_one_of_them(
+    shares: tuple[float, ...], n_words: int, steps: dict[int, int], is_told: bool
+) -> None:
+    assert singles_out(shares, n_words, steps) is is_told
 
 
 def test_what_is_singled_out_comes_first_and_what_it_leads_to_next() -> None:

@@ -264,20 +264,66 @@ GERMAN = (
 @pytest.mark.parametrize(
     ("text", "question", "said"),
     [
-        (GERMAN * 30, "Wo entspringt der Fluss?", "'de'"),
-        (TEXT, "银矿是什么时候开的?", "the question is in 'zh'"),
-        (TEXT, "Wann wurde das Bergwerk in der Stadt eröffnet?", "the question is in 'de'"),
+        (GERMAN * 30, "Wo entspringt der Fluss?", "is in 'de'"),
+        (TEXT, "Tannau 的河 mine 7 是什么时候开的?", "the question is in 'zh'"),
+        (TEXT, "Wann wurde das silver mine in part 7 eröffnet?", "the question is in 'de'"),
     ],
 )
-def test_a_language_that_is_not_covered_gets_no_weight(
+def test_words_that_single_passages_out_decide_alone_where_a_language_is_not_covered(
     place: Place, made: list[int], text: str, question: str, said: str
 ) -> None:
     run = place.run(text)
     hits, told = place.rank(run, question)
-    assert [line for line in told if "tiny-bert is made for en" in line and said in line]
+    assert len(told) == 1
+    assert told[0].startswith("passages are chosen by words alone: the embedder tiny-bert is made for en")
+    assert said in told[0]
     assert made == []
     with index_all(run) as index:
         assert hits == index.search(question)
+
+
+FARMS = "".join(
+    f"# Hof {n}\n\nDer Bauer verkauft im Herbst die Äpfel und das Holz {'auf dem Markt ' * (n % 6)}in der "
+    "Stadt.\n\n"
+    for n in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "said"),
+    [
+        (FARMS, "Wann kam der Kaiser mit seinem Heer?", "is in 'de'"),
+        (TEXT, "银矿是什么时候开的?", "the question is in 'zh'"),
+        (TEXT, "?", ""),
+    ],
+)
+def test_likeness_orders_what_words_leave_open_whatever_the_language_and_it_is_said(
+    place: Place, made: list[int], monkeypatch: pytest.MonkeyPatch, text: str, question: str, said: str
+) -> None:
+    monkeypatch.setattr(ranking, "N_EMBEDDED", 20)
+    run = place.run(text)
+    hits, told = place.rank(run, question)
+    assert len(told) == bool(said)
+    for line in told:
+        assert line.startswith("words single no passage out, so likeness orders them, though the embedder")
+        assert said in line
+    assert sorted(made) == [1, 20]  # no more, however long the document is
+    assert len(hits.ranking) > 1
+    assert run.selection is not None
+    assert run.selection["embedder"] == "tiny-bert"
+    assert (run.likeness is None) == bool(said)  # what is read again still goes by words
+
+
+def test_index_makes_the_vectors_of_a_language_that_is_not_covered_and_says_when_they_choose(
+    place: Place,
+) -> None:
+    run = place.run(FARMS)
+    index_all(run).close()
+    told = [event.text for event in of_kind(embed_all(run), Notice)]
+    assert len(told) == 1
+    assert told[0].startswith("vectors choose only where words single no passage out: the embedder tiny-bert")
+    assert run.selection is not None
+    assert run.selection["passages_embedded"] == run.n_blocks
 
 
 def test_an_embedder_that_says_no_languages_covers_all(tmp_path: Path) -> None:
@@ -410,3 +456,17 @@ def test_an_answer_in_other_words_stands_where_it_is_like_the_question(
     events = list(ask([place.open(text)], model, question, settings, embedder=place.embedder))
     assert answer_of(events).support == support
     assert answer_of(list(ask([place.open(text)], model, question, settings))).support == "none"
+
+
+def test_an_answer_in_a_language_that_is_not_covered_is_not_saved_by_likeness(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "LEAST_LEAD", -2.0)
+    settings = Settings(store=str(place.folder / "store"), strategy="retrieve")
+    model, question = EchoModel(lambda prompt: "Die Äpfel."), "Wann kam der Kaiser mit seinem Heer?"
+    answers = [
+        answer_of(list(ask([place.open(FARMS)], model, question, settings, embedder=embedder)))
+        for embedder in (place.embedder, None)
+    ]
+    assert [answer.support for answer in answers] == ["none", "none"]
+    assert answers[0].text == answers[1].text

@@ -43,6 +43,7 @@ SHARED = {
     "batches",
     "byte_sizes",
     "errors",
+    "given_files",
     "kv",
     "kv_settings",
     "kv_taps",
