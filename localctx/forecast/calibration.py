@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from localctx.engine.shape import Shape
 from localctx.errors import LocalctxError
 from localctx.forecast.rates import Rates, fit
-from localctx.forecast.shape import Shape
 from localctx.private_files import default_root, read_regular
 from localctx.small_text import reason_of
 
@@ -120,7 +120,7 @@ def rates_of(found: Calibration) -> Rates:
     rates = Rates(base, slope, decode, decode_slope)
     if found.prefill and found.stream:
         factors = [1 / rate / (base + slope * depth) for depth, rate in found.stream]
-        rates = replace(rates, stream_factor=max(1.0, median(factors)))
+        rates = replace(rates, stream_factor=median(factors))
     return rates
 
 
