@@ -2,7 +2,7 @@
 
 Chapters that say the same of different things, stored once; the right passage is among many of them, from
 stored KV, nothing evaluated again. It is the best one or another place's in the ranking, which is otherwise
-as good as none: what is led by a header line are the best passages, and the others stand before them, as
+random: what is led by a header line are the best passages, and the others stand before them, as
 `ask` puts them. Every question is asked in all ways before the next one.
 
     python -m localctx.eval.named [--documents 2] [--questions 24] [--arms 24:24,24:6] [--places 0]
@@ -30,9 +30,13 @@ from localctx.verify.questions import Asker, Mode, store_document
 __all__ = ["Arm", "Tried", "Wanted", "arm_of", "arranged", "measure", "render"]
 
 SHAPE = Shape(n_filler=60, n_passage=64, n_chapters=24)
-MORE = "Lima Cork Bergen Leeds Kyoto Dakar Sofia Cairo Delhi Porto Minsk Havana"
+MORE = (
+    "Lima Cork Bergen Leeds Kyoto Dakar Sofia Cairo Delhi Porto Minsk Havana Milan Paris Rome Bern "
+    "Ghent Lyon Turku Izmir Jakarta Manila Nairobi Lagos Tokyo Seoul Boston Denver Austin Miami "
+    "Dallas Reno Tampa Omaha Dublin Belfast Cardiff Bristol York Bath Derby Poole Sligo Bremen Kiel "
+    "Essen Mainz Graz Linz Basra Dubai Doha"
+)
 NAMES = (*KINDS["city"].names, *MORE.split())
-KIND = replace(KINDS["city"], names=NAMES)
 WINDOW = 4096
 
 
@@ -97,7 +101,8 @@ def measure(settings: Settings, chosen: ChosenModel, wanted: Wanted) -> Iterator
     with opened(settings, chosen) as (model, context):
         asker, haystack = Asker(model, context), words(probe_text(), model.tokenize)
         for number in range(wanted.seed, wanted.seed + wanted.n_documents):
-            document = make_document(number, haystack, model.tokenize, KIND, wanted.shape)
+            kind = replace(KINDS["city"], names=NAMES[: wanted.shape.n_chapters])
+            document = make_document(number, haystack, model.tokenize, kind, wanted.shape)
             stored = store_document(context, asker.prefix, document, WINDOW, "f16")
             source = random.Random(number)  # noqa: S311  # reproducible, not secret
             for asked in source.sample(document.chapters, wanted.n_questions):
@@ -151,7 +156,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print. Raises what localctx.errors names."""
     parser = argparse.ArgumentParser(prog="python -m localctx.eval.named")
     parser.add_argument("--documents", type=int, default=2)
-    parser.add_argument("--questions", type=int, default=24, help="of each document, at most 24")
+    parser.add_argument(
+        "--questions", type=int, default=24, help="of each document, at most its 24 or more chapters"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first document")
     parser.add_argument("--arms", default="24:24,24:6", help="PASSAGES:NAMED, with commas")
     parser.add_argument("--places", default="0", help="of the right passage in the ranking, from 0")
@@ -164,7 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arms = tuple(map(arm_of, given.arms.split(",")))
     places = tuple(map(int, given.places.split(",")))
     shares = tuple(float(share) / 100 for share in given.shares.split(","))
-    wanted = Wanted(arms, places, shares, given.documents, given.questions, given.seed)
+    shape = replace(SHAPE, n_chapters=max(SHAPE.n_chapters, *(arm.n_passages for arm in arms)))
+    wanted = Wanted(arms, places, shares, given.documents, given.questions, given.seed, shape)
     tried = []
     for one in measure(settings, chosen, wanted):
         tried.append(one)

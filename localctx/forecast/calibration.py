@@ -18,6 +18,7 @@ from localctx.engine.shape import Shape
 from localctx.errors import LocalctxError
 from localctx.forecast.rates import Rates, fit
 from localctx.private_files import default_root, read_regular
+from localctx.small_text import reason_of
 
 __all__ = ["FILE_NAME", "Calibration", "Place", "keep", "kept", "rates_of", "scaled"]
 
@@ -98,7 +99,7 @@ def keep(root: Path | None, new: Calibration) -> None:
         Path(file.name).replace(folder / FILE_NAME)
     except OSError as error:
         raise LocalctxError(
-            f"the measured speeds cannot be kept in {folder}: {error.strerror}",
+            f"the measured speeds cannot be kept in {folder}: {reason_of(error)}",
             "--store DIR names another folder",
         ) from None
 

@@ -5,7 +5,7 @@ They are evaluated with every question. Knows no scores and no KV.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from localctx.selection import header_line
@@ -37,7 +37,7 @@ class Group:
 def groups_of(
     cache: Cache,
     passages: Sequence[Passage],
-    n_unnamed: int = 0,
+    unnamed: Collection[Passage] = (),
     *,
     are_many: bool = False,
     are_widened: bool = False,
@@ -45,18 +45,19 @@ def groups_of(
     """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
     stands under the header of the passage before is parted from it without saying it again.
 
-    n_unnamed: the first ones, which no header leads, nor that of a table · are_many: only words are parted
-    then, since each gap takes a step, or room, of its own · are_widened: they are long, and one that goes on
-    joins under any header: it begins with its heading.
+    unnamed: those that no header leads, nor that of a table · are_many: only words are parted then, since
+    each gap takes a step, or room, of its own · are_widened: they are long, and one that goes on joins under
+    any header, as an unnamed one does: it begins with its heading.
     """
     waiting: list[Passage] = []
     header = table = ""
     said: str | None = ""
     parting: str | None = None
-    for place, passage in enumerate(passages):
-        is_named = place >= n_unnamed
+    for passage in passages:
+        is_named = passage not in unnamed
         goes_on = bool(waiting) and _end(waiting[-1]) == (passage.document, passage.first_token)
-        line = header if goes_on and are_widened else _header(cache, passage) if is_named else ""
+        joins = goes_on and (are_widened or not is_named)
+        line = header if joins else _header(cache, passage) if is_named else ""
         if goes_on and line == header:
             waiting.append(passage)
             continue
