@@ -11,6 +11,7 @@ from pathlib import Path
 
 from localctx.errors import LocalctxError
 from localctx.names import display_name
+from localctx.small_text import reason_of
 
 __all__ = ["start"]
 
@@ -38,7 +39,7 @@ def start(words: Sequence[str], folder: Path) -> tuple[int, Path]:
                 start_new_session=True,
             )
     except OSError as error:
-        raise LocalctxError(f"cannot start in the background: {error.strerror or error}") from None
+        raise LocalctxError(f"cannot start in the background: {reason_of(error)}") from None
     try:
         status = child.wait(SETTLED_S)
     except subprocess.TimeoutExpired:

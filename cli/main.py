@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import typer
 
 from localctx import __version__
+from localctx.end_signals import exit_code
 from localctx.errors import LocalctxError
 
 from .commands import (
@@ -99,7 +100,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         discard_output()
         status = _tell(error.kind, error.message, error.hint, error.exit_code, as_json=False)
     flush_errors()
-    sys.exit(status)
+    sys.exit(exit_code(status))
 
 
 def _with_chat(arguments: list[str]) -> list[str]:
@@ -136,7 +137,7 @@ def _main(arguments: list[str], as_json: bool) -> int:
             "OutOfMemory", "not enough memory", "a smaller --ctx or model; localctx doctor", 1, as_json
         )
     except ClickError as error:
-        return _tell_usage(error, arguments, as_json)
+        return _tell_usage(error, as_json)
     except OSError as error:
         if error.filename is None and error.errno in DISK_FULL:
             raise OutputFailed(f"cannot write: {(error.strerror or '').lower()}", "free some space") from None
@@ -153,14 +154,14 @@ def _tell_unexpected(error: Exception, as_json: bool) -> int:
     return _tell("InternalError", what, "LOCALCTX_DEBUG=1 shows where; please report it", 1, as_json)
 
 
-def _tell_usage(error: Any, arguments: list[str], as_json: bool) -> int:
+def _tell_usage(error: Any, as_json: bool) -> int:
     """Typer's own error in one line; a group without a command shows its help as it is."""
     if type(error).__name__ == HELP_WANTED:
         note(error.format_message())
         return 2
-    known = arguments and arguments[0] in _commands()
-    hint = f"localctx {arguments[0]} --help" if known else "localctx --help"
-    return _tell("UsageError", _first_line(error), hint, 2, as_json)
+    where = getattr(error, "ctx", None)
+    path = "localctx" if where is None else where.command_path
+    return _tell("UsageError", _first_line(error), f"{path} --help", 2, as_json)
 
 
 def _first_line(error: Any) -> str:

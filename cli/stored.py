@@ -15,6 +15,7 @@ from typing import Any, Self
 from localctx.byte_sizes import format_bytes
 from localctx.document.cache import CacheUnusable, KeptText, TextCache, full_name
 from localctx.errors import LocalctxError, UsageError
+from localctx.names import display_name
 from localctx.private_files import default_root
 from localctx.store import GcReport, KVStore, StoredDocument, StoreUnusable
 from localctx.store.derived import DerivedFiles
@@ -138,7 +139,7 @@ class Stored:
         found = Found(mine_too, mine, frozenset(hashes & self.indexes.keys()))
         if not (found.documents or found.texts or found.indexed):
             raise UsageError(
-                f"nothing of {target} is stored",
+                f"nothing of {display_name(target) or repr(target)} is stored",
                 "localctx store ls lists files and keys; of a key its first six characters will do",
             )
         return found

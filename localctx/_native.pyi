@@ -59,12 +59,12 @@ class AbortFlag:
     def callback_address(self) -> int: ...
     @property
     def data_address(self) -> int: ...
-    def watch_sigint(self) -> None:
-        """From now until unwatch_sigint(), SIGINT also sets this flag from the C signal handler, before
-        Python's own handler (still called) gets its turn. A SIGINT that the process ignores stays ignored.
-        Raises RuntimeError while another flag watches.
+    def watch(self, signals: Sequence[int]) -> None:
+        """From now until unwatch(), these signals also set this flag from the C signal handler, before
+        Python's own handlers (still called) get their turn. One that the process ignores stays ignored.
+        Raises RuntimeError while another flag watches, ValueError for a number that is no signal's.
         """
-    def unwatch_sigint(self) -> None: ...
+    def unwatch(self) -> None: ...
 
 class Rope:
     """The rotation of keys: pair i of a head turns by position * frequencies[i] radians, lengths by

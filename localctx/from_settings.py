@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localctx.errors import InputError, UsageError
+from localctx.names import display_name
 from localctx.settings import Settings, load_settings
 from localctx.small_text import read_small_text, reason_of
 
@@ -53,8 +55,16 @@ class ChosenModel:
 
 
 def settings_for(flags: Mapping[str, object], config: str | None = None) -> Settings:
-    """The run's settings without a model's own defaults under them."""
-    return load_settings(flags, config=Path(config) if config else None)
+    """The run's settings without a model's own defaults under them.
+
+    Raises UsageError for a store that is something else than a folder.
+    """
+    settings = load_settings(flags, config=Path(config) if config else None)
+    if settings.store not in (None, "off"):
+        place = Path(str(settings.store))
+        if os.path.lexists(place) and not place.is_dir():
+            raise UsageError(f"store = {display_name(place)} is no folder", "name a folder, or off")
+    return settings
 
 
 def choose_model(

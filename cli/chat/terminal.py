@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localctx.end_signals import check_end_signals
 from localctx.errors import LocalctxError
 from localctx.session.private_database import folder_of
+from localctx.small_text import reason_of
 
 from ..terminal import note, print_line
 from .chat import Chat
@@ -40,6 +42,7 @@ def talk(chat: Chat) -> None:
         except EOFError:
             break
         except KeyboardInterrupt:
+            check_end_signals()
             if text or time.monotonic() - stopped_at < IMPATIENT_SECONDS:
                 text = ""
                 continue
@@ -54,6 +57,7 @@ def talk(chat: Chat) -> None:
             text = str(edit)
         except KeyboardInterrupt:
             chat.reporter.stop()
+            check_end_signals()
             note("stopped")
             stopped_at = time.monotonic()
         except LocalctxError as error:
@@ -117,6 +121,6 @@ def _history(chat: Chat) -> History:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        note(f"warning: typed lines are not kept: {error.strerror}")
+        note(f"warning: typed lines are not kept: {reason_of(error)}")
         return InMemoryHistory()
     return FileHistory(str(path))

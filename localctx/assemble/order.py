@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 __all__ = ["BEST_LAST_FROM", "best_last"]
@@ -15,11 +15,12 @@ different things (docs/eval.md, "Order and focus"): with 4 nothing is gained, wi
 """
 
 
-def best_last(stretches: Sequence[Sequence[T]], best: int) -> list[T]:
+def best_last(stretches: Sequence[Sequence[T]], best: int, first: Collection[int] = ()) -> list[T]:
     """The passages of the stretches in their order, where they are many with stretch number `best` last: what
-    follows each other in a document stays together.
+    follows each other in a document stays together. first: numbers of stretches before all others.
     """
-    ordered = list(stretches)
+    ordered = sorted(range(len(stretches)), key=lambda number: number not in first)
     if sum(map(len, stretches)) >= BEST_LAST_FROM:
-        ordered.append(ordered.pop(best))
-    return [passage for stretch in ordered for passage in stretch]
+        ordered.remove(best)
+        ordered.append(best)
+    return [passage for number in ordered for passage in stretches[number]]

@@ -16,6 +16,7 @@ from localctx.batch.tasks import Task
 from localctx.errors import LocalctxError
 from localctx.session.shard import Shard
 from localctx.settings import Settings
+from localctx.small_text import reason_of
 
 __all__ = ["Actor"]
 
@@ -38,7 +39,7 @@ class Actor:
             self._answering = Answering(self._settings)
         except OSError as error:
             return {
-                "fatal": [f"{socket.gethostname()}: {self._folder}: {error.strerror}", "share the folder"]
+                "fatal": [f"{socket.gethostname()}: {self._folder}: {reason_of(error)}", "share the folder"]
             }
         except LocalctxError as error:
             return {"fatal": [error.message, error.hint]}

@@ -22,6 +22,7 @@ from localctx.batch.dispatch import MAX_DEATHS, Dispatch
 from localctx.batch.spread import choose_passages, is_spread, parts_of, with_unread
 from localctx.batch.tasks import Task, error_json
 from localctx.batch.workers import lost_row
+from localctx.end_signals import handlers_kept
 from localctx.errors import InputError, LocalctxError, ModelError, UsageError
 from localctx.settings import Settings
 
@@ -89,12 +90,13 @@ def _cluster(n_workers: int | None) -> Iterator[Any]:
 
     address = os.environ.get("RAY_ADDRESS")
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    if n_workers is not None:
+    if address:
+        own = {}
+    elif n_workers is not None:
         own["num_cpus"] = max(n_workers, os.cpu_count() or 1)
     try:
-        ray.init(
-            address or "local", log_to_driver=False, logging_level=logging.ERROR, **({} if address else own)
-        )
+        with handlers_kept():
+            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())
         raise LocalctxError(

@@ -8,7 +8,7 @@ what a question takes until its first token is sampled:
                  header lines and the question; auto: what `--kv refresh=auto` evaluates again as well; again:
                  auto, asked of this store before; cold: refresh=0 after the system was told to forget what it
                  holds of the store's files)
-    re-prefill   in such a context, emptied, the tokens of `stored` (prefix, header lines, passages,
+    re-prefill   in such a context, emptied, the tokens of `auto` (prefix, header lines, passages,
                  question) evaluated; selecting them is not counted
     retrieve     `--strategy retrieve`: passages selected, context opened, prompt evaluated
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import median
 
 from localctx.assemble import Layout
-from localctx.bench.ask_report import PARTS, Asked, Report
-from localctx.bench.ask_session import Session, forget, session
+from localctx.bench.ask_report import PARTS, Asked, Headed, Report
+from localctx.bench.ask_session import Session, disk_bytes, forget, session
 from localctx.bench.inputs import BUILT_IN, check_length, document_of, kv_model, temporary_store
 from localctx.bench.machine import machine
 from localctx.bench.meters import Meter
@@ -149,6 +149,8 @@ class _Timed:
     n_restored: int
     n_prompt: int
     parts_ms: Mapping[str, float]
+    headed: Headed | None = None
+    n_disk_bytes: int | None = None
 
 
 class _Asker:
@@ -182,7 +184,9 @@ class _Asker:
             last, seconds = times[-1], tuple(one.seconds for one in times)
             counts = (last.n_evaluated, last.n_restored, last.n_prompt)
             parts_ms = {part: median(one.parts_ms[part] for one in times) for part in PARTS}
-            rows.append(Asked(question, name, seconds, *counts, parts_ms))
+            read = [one.n_disk_bytes for one in times if one.n_disk_bytes is not None]
+            n_disk_bytes = round(median(read)) if read else None
+            rows.append(Asked(question, name, seconds, *counts, parts_ms, last.headed, n_disk_bytes))
             say(f"{question} {name}: {sorted(seconds)[len(seconds) // 2]:.2f} s")
         return rows
 
@@ -197,7 +201,9 @@ class _Asker:
         with self._session() as begun:
             if is_cold:
                 forget(begun.store)
-            return self._stored(question, refresh, begun)
+            before = disk_bytes()
+            found, after = self._stored(question, refresh, begun), disk_bytes()
+            return found if before is None or after is None else replace(found, n_disk_bytes=after - before)
 
     def _new_run(self, **changed: object) -> Run:
         """The documents as read, with counts and timings of their own, for one token."""
@@ -237,8 +243,10 @@ class _Asker:
             decoded = result_of(decode_placed(cache, replace(placed, arrange=arrange), n_ctx))
             _raise_cancelled(decoded)
             prompt = cache.frame.prompt(layouts[-1].tokens[len(cache.prefix) :])
-        self._prompts[question] = prompt
-        return _timed(run, decoded, len(prompt.tokens))
+        if refresh != "0":  # there every passage is named
+            self._prompts[question] = prompt
+        headed = Headed(len(placed.passages), placed.n_named, placed.n_between)
+        return _timed(run, decoded, len(prompt.tokens), headed)
 
     def _re_prefilled(self, question: str, begun: Session) -> _Timed:
         prompt, (_, n_answer) = self._prompts[question], self._sizes(question)
@@ -279,8 +287,8 @@ def _raise_cancelled(decoded: Decoded) -> None:
         raise Interrupted("interrupted")
 
 
-def _timed(run: Run, decoded: Decoded, n_prompt: int) -> _Timed:
+def _timed(run: Run, decoded: Decoded, n_prompt: int, headed: Headed | None = None) -> _Timed:
     _raise_cancelled(decoded)
     n_evaluated = run.n_evaluated + decoded.n_evaluated
     parts_ms = {part: getattr(run.timings, f"{part}_ms") for part in PARTS}
-    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms)
+    return _Timed(run.timings.ttft_ms / 1000, n_evaluated, run.n_restored, n_prompt, parts_ms, headed)

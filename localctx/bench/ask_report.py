@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from statistics import median
 from typing import Any
 
@@ -12,7 +12,7 @@ from localctx.bench.repeats import Spread, ratio, rounded
 from localctx.session.indexed import IndexedDocument
 from localctx.values import ModelInfo
 
-__all__ = ["Asked", "Report"]
+__all__ = ["Asked", "Headed", "Report"]
 
 PARTS = ("load", "select", "read", "assemble", "compose", "upload", "question")
 """Of the time to the first token: context opened, passages selected, runs read, KV arranged and put in (of
@@ -28,9 +28,21 @@ TTFT = (
 
 
 @dataclass(frozen=True, slots=True)
+class Headed:
+    """Passages from stored KV, how many of them header lines lead, and the tokens of these, which are
+    evaluated.
+    """
+
+    n_passages: int
+    n_named: int
+    n_header_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One question in one way: seconds to the first token of each repeat; n_prompt: tokens attended;
-    parts_ms: medians of PARTS.
+    parts_ms: medians of PARTS; headed: where KV is put back; n_disk_bytes: read from disks, the median, where
+    that is known.
     """
 
     question: str
@@ -40,6 +52,8 @@ class Asked:
     n_restored: int
     n_prompt: int
     parts_ms: Mapping[str, float]
+    headed: Headed | None = None
+    n_disk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,9 @@ class Report:
         for way, rows in self._ways.items():
             if any(parts := list(_parts_ms(rows).values())):
                 lines.append(f"{way:<24}{''.join(f'{value:>10,.1f}' for value in parts)}")
+        for way, rows in self._ways.items():
+            if found := [row.headed for row in rows if row.headed is not None]:
+                lines.append(f"{way:<24}{_shown(found)}{self._read(rows)}")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -117,16 +134,33 @@ class Report:
                     "n_evaluated": row.n_evaluated,
                     "n_restored": row.n_restored,
                     "n_prompt": row.n_prompt,
+                    **(asdict(row.headed) if row.headed is not None else {}),
+                    **({"n_disk_bytes": row.n_disk_bytes} if row.n_disk_bytes is not None else {}),
                 }
                 for row in self.rows
             ],
         }
+
+    def _read(self, rows: Sequence[Asked]) -> str:
+        """What was read from disks for as much KV as was put back, "" where that is not known."""
+        counts = [row.n_disk_bytes for row in rows if row.n_disk_bytes is not None]
+        if not counts:
+            return ""
+        n_attended = sum(row.n_restored for row in rows) / len(rows)
+        n_kept = n_attended * self.indexed.size_bytes / max(1, self.indexed.tokens_stored)
+        return f"; {sum(counts) / len(counts) / 1e6:,.1f} MB read from disks, {n_kept / 1e6:,.1f} MB attended"
 
 
 def _means(rows: Sequence[Asked]) -> dict[str, float]:
     """Of the counts over questions: what is evaluated and restored adds up to what is attended."""
     names = ("n_evaluated", "n_restored", "n_prompt")
     return {name: round(sum(getattr(row, name) for row in rows) / len(rows), 1) for name in names}
+
+
+def _shown(found: Sequence[Headed]) -> str:
+    """Means over questions."""
+    passages, named, tokens = (sum(values) / len(found) for values in zip(*map(astuple, found), strict=True))
+    return f"{passages:,.0f} passages, {named:,.0f} of them led by header lines, {tokens:,.0f} tokens"
 
 
 def _parts_ms(rows: Sequence[Asked]) -> dict[str, float]:

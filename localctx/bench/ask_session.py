@@ -10,11 +10,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localctx.bench.meters import read_or_none
 from localctx.session.kept import Kept
 from localctx.session.one_context import Held
 from localctx.settings import Settings
 
-__all__ = ["Session", "forget", "session"]
+__all__ = ["Session", "disk_bytes", "forget", "session"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ def forget(folder: Path) -> None:
     for path in folder.rglob("*.seg"):
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def disk_bytes() -> int | None:
+    """What this process has had read from disks, used or not; None where the system does not say."""
+    counted = read_or_none(Path("/proc/self/io").read_text)
+    return None if counted is None else int(counted.split("\nread_bytes: ")[1].split()[0])
 
 
 def _link_segments(source: str, target: str) -> None:

@@ -8,10 +8,10 @@ from localctx.engine.limits import usable_cpus
 from localctx.engine.llama import LlamaModel, find_devices
 from localctx.engine.llama_context import LlamaContext
 from localctx.engine.model_facts import n_layer
+from localctx.engine.shape import shape_of
 from localctx.engine.stepping import step_seconds
 from localctx.forecast.calibration import Calibration, Place
 from localctx.forecast.machine import cpu_name
-from localctx.forecast.shape import shape_of
 from localctx.forecast.speed import cpu_place, gpu_place
 from localctx.values import Context, Model
 

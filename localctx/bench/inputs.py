@@ -18,6 +18,7 @@ from localctx.from_settings import open_document_for
 from localctx.session.cache import KVModel, why_no_cache
 from localctx.session.reading import Reading
 from localctx.settings import Settings
+from localctx.small_text import reason_of
 from localctx.values import Model
 
 __all__ = [
@@ -70,7 +71,7 @@ def temporary_store(settings: Settings) -> Iterator[tuple[Settings, Path]]:
         folder = tempfile.TemporaryDirectory(prefix="localctx-bench-", dir=parent, ignore_cleanup_errors=True)
     except OSError as error:
         raise UsageError(
-            f"no store can be made in {parent or tempfile.gettempdir()}: {error.strerror}",
+            f"no store can be made in {parent or tempfile.gettempdir()}: {reason_of(error)}",
             "--store DIR names another folder",
         ) from None
     with folder as name:

@@ -10,14 +10,13 @@ import asyncio
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from localctx.bench.load_clients import Asker, Klass, Traffic, make_askers, prom
 from localctx.bench.load_documents import DocumentKind, Documents
 from localctx.bench.load_report import LoadReport, Rate
 from localctx.bench.machine import machine
+from localctx.bench.program import ended
 from localctx.errors import LocalctxError
 from localctx.settings import Settings
 from localctx.values import Message, Model, Request, Sampling
@@ -33,7 +33,6 @@ from localctx.values import Message, Model, Request, Sampling
 __all__ = ["CLASSES", "LoadPlan", "measure"]
 
 CLASSES = (Klass("gold", 4, 1000), Klass("silver", 2, 3000), Klass("bronze", 1, 10_000))
-START_S, STOP_S = 120.0, 60.0
 SAMPLE_S = 1.0
 LISTENING = re.compile(r"serving (\S+) at (http://\S+)")
 Say = Callable[[str], None]
@@ -168,21 +167,12 @@ def _serving(
         text=True,
         env=environment,
     )
-    drain: threading.Thread | None = None
-    try:
+    with process, ExitStack() as stack, ended(process):
         served, url, said = _wait_until_it_listens(process)
         drain = threading.Thread(target=said, daemon=True)
         drain.start()
+        stack.callback(drain.join)
         yield process, served, url
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        with process:  # waits, and closes its pipe
-            if drain is not None:
-                drain.join()
 
 
 def _wait_until_it_listens(process: subprocess.Popen[str]) -> tuple[str, str, Callable[[], None]]:

@@ -28,6 +28,7 @@ from typing import Any
 
 from localctx.bench.inputs import built_in_text
 from localctx.bench.meters import SAMPLE_SECONDS, Nvml, read_or_none
+from localctx.bench.program import ended, run_as_program
 from localctx.bench.repeats import rounded
 from localctx.document.isolate import child_environment
 
@@ -220,19 +221,15 @@ def _with(kv: str | None, more: str) -> str:
 
 def _output(words: list[str], limit_s: float) -> dict[str, Any]:
     """What a command prints as JSON. Raises _Failed."""
-    try:
-        done = subprocess.run(
-            [*PROGRAM, *words, "--json"],
-            capture_output=True,
-            check=False,
-            env=child_environment(),
-            timeout=limit_s,
-        )
-    except subprocess.TimeoutExpired:
-        raise _Failed(f"{words[0]} took more than {limit_s:g} s") from None
-    if done.returncode:
-        raise _Failed((done.stdout + done.stderr).decode("utf-8", "replace").strip())
-    found: dict[str, Any] = json.loads(done.stdout)
+    command, pipe = [*PROGRAM, *words, "--json"], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=child_environment()) as child, ended(child):
+        try:
+            out, err = child.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise _Failed(f"{words[0]} took more than {limit_s:g} s") from None
+    if child.returncode:
+        raise _Failed((out + err).decode("utf-8", "replace").strip())
+    found: dict[str, Any] = json.loads(out)
     return found
 
 
@@ -267,10 +264,12 @@ def _measured(command: list[str], limit_s: float) -> tuple[dict[str, float], dic
     with (
         tempfile.TemporaryFile() as said,
         subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=child_environment()) as child,
+        ended(child),
     ):
         peaks = _Peaks(child.pid, lambda: None if gpus is None else read_or_none(gpus.used_bytes))
         peaks.start()
         stop = threading.Timer(limit_s, child.kill)
+        stop.daemon = True  # it holds up nobody who stops this program
         stop.start()
         _, status, usage = os.wait4(child.pid, 0)
         stop.cancel()
@@ -289,4 +288,4 @@ def _measured(command: list[str], limit_s: float) -> tuple[dict[str, float], dic
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_as_program(main)

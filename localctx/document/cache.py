@@ -48,7 +48,7 @@ __all__ = [
     "full_name",
 ]
 
-CONVERTER_VERSION = 5
+CONVERTER_VERSION = 6
 """Part of every key: raise it whenever a converter's output changes."""
 MAX_BYTES = 2 << 30
 """Size of all entries together beyond which the least recently used are removed."""

@@ -210,7 +210,9 @@ def frame(message: object) -> bytes:
 
 def main() -> None:
     """Run the job that standard input holds, sending its items to the original standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the parent's business, though all of a group may get them
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not end up among the frames
     source = os.fdopen(os.dup(0), "rb", buffering=0)

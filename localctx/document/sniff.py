@@ -12,12 +12,14 @@ from localctx.document.formats import CODE_LANGUAGES, FORMATS, Format, format_fo
 from localctx.document.limits import Limits
 from localctx.document.mail_start import MAILS, mail_name
 from localctx.document.ocr import INSTALL, engine_version
+from localctx.document.record_start import records_name
 from localctx.document.source import GZIP_MAGIC, Source
 from localctx.errors import NoTextError, UnknownFormat
 
 __all__ = ["HEAD_BYTES", "Sniffed", "refuse_known_binary", "sniff"]
 
 HEAD_BYTES = 1 << 16
+SEEN_CHARACTERS = 20_000
 SUPPORTED = "supported: " + ", ".join(row.label for row in FORMATS.values()) + ", any of them in .gz"
 
 MAGICS: tuple[tuple[int, bytes, str], ...] = (  # no text begins with these
@@ -165,7 +167,7 @@ def sniff_text(head: bytes, source: Source) -> Sniffed:
     """The text format of a file that is no known binary. Raises UnknownFormat where it is no text at all."""
     if is_binary(head, is_whole=len(head) == source.size_bytes):
         raise UnknownFormat(f"{source.name}: is binary data of an unknown kind", SUPPORTED)
-    text, extension = decode_small(head)[0][:20_000], source.extension
+    text, extension = decode_small(head)[0][:SEEN_CHARACTERS], source.extension
     if (mail := mail_name(text, extension)) is not None:
         return named(mail, source)
     hinted = format_for_extension(extension)
@@ -177,7 +179,11 @@ def sniff_text(head: bytes, source: Source) -> Sniffed:
         return named("xml", source)
     if hinted is not None and hinted.is_text:
         return Sniffed(hinted)
-    return code_by_first_line(text) or named("text", source)
+    if (script := code_by_first_line(text)) is not None:
+        return script
+    is_whole = len(head) == source.size_bytes and len(text) < SEEN_CHARACTERS
+    records = records_name(text, is_whole) if hinted is None else None
+    return named(records or "text", source)
 
 
 def starts_as_html(text: str) -> bool:

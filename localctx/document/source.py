@@ -138,6 +138,8 @@ class Named(os.PathLike[str]):
 def open_path(path: str | bytes | os.PathLike[str]) -> Source:
     """Open a regular file. Raises InputError for anything else, which is not even opened."""
     access, name = os.fsdecode(path), display_name(path.name if isinstance(path, Named) else path)
+    if not access:
+        raise InputError("a file's name is empty", "name a file, or - for standard input")
     if "\0" in access:
         raise InputError(f"{name}: no such file", "a path cannot hold a NUL")
     with os_errors(name):

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from localctx._native import AbortFlag
+from localctx.end_signals import ending_signals
 from localctx.engine.generation import Decoder, Generation, NewSplitter, answering_at_once
 from localctx.engine.open_batch import OpenBatch, PartsStock
 from localctx.engine.schedule import Scheduler
@@ -129,7 +130,7 @@ class BatchContext:
         self._stop.clear()
         self._is_taken = True
         try:
-            with _watching_sigint(self._stop):
+            with _watching_signals(self._stop):
                 yield
         finally:
             self._is_taken = False
@@ -199,7 +200,7 @@ class _BatchHost:
         check_requests([request], self._context.n_ctx)
 
     def stepping(self) -> AbstractContextManager[None]:
-        return _watching_sigint(self._context._stop)
+        return _watching_signals(self._context._stop)
 
     def stop(self) -> None:
         self._context.cancel()
@@ -212,7 +213,7 @@ def _steps(
     generation: Generation, stop: AbortFlag, on_prefill: Progress | None
 ) -> Generator[Piece, None, None]:
     """Run it, with Ctrl-C watched, and close it."""
-    with _watching_sigint(stop):
+    with _watching_signals(stop):
         try:
             yield from generation.run(stop, on_prefill)
         finally:
@@ -220,14 +221,16 @@ def _steps(
 
 
 @contextmanager
-def _watching_sigint(flag: AbortFlag) -> Iterator[None]:
-    """Let Ctrl-C set the flag at once; only one context at a time can have that, the first one keeps it."""
+def _watching_signals(flag: AbortFlag) -> Iterator[None]:
+    """Let Ctrl-C, and what else ends the program, set the flag at once; only one context at a time can have
+    that, the first one keeps it.
+    """
     try:
-        flag.watch_sigint()
+        flag.watch(ending_signals())
     except RuntimeError:  # another context watches: this one still ends by KeyboardInterrupt between batches
         yield
         return
     try:
         yield
     finally:
-        flag.unwatch_sigint()
+        flag.unwatch()

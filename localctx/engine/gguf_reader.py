@@ -18,6 +18,7 @@ from localctx.engine.gguf_cursor import Cursor
 from localctx.engine.lookalikes import describe
 from localctx.errors import ModelError
 from localctx.names import display_name
+from localctx.small_text import reason_of
 
 __all__ = ["LazyArray", "RawHeader", "Scalar", "TensorInfo", "Value", "display", "read_raw"]
 
@@ -96,7 +97,7 @@ def read_raw(path: Path) -> RawHeader:
     except FileNotFoundError as error:
         raise ModelError(f"{where}: no such model file", "check the path, or: localctx models ls") from error
     except OSError as error:
-        raise ModelError(f"{where}: cannot be read: {error.strerror or error}") from error
+        raise ModelError(f"{where}: cannot be read: {reason_of(error)}") from error
 
 
 def _check_magic(file: IO[bytes], where: str) -> None:

@@ -41,6 +41,7 @@ from localctx.engine.placing import Placing
 from localctx.engine.prompt import ContentTokenizer, assemble
 from localctx.engine.query_capture import QueryReader
 from localctx.engine.rope_scaling import PassedRope, passed_rope, reach
+from localctx.engine.shape import shape_of
 from localctx.engine.thinking import ThinkingTags, detect
 from localctx.errors import LocalctxError
 from localctx.kv import KVSpace
@@ -82,8 +83,7 @@ def device_copy_speed(gpu: int) -> CopySpeed:
 
 def build_info() -> dict[str, object]:
     """Version, CPU features, backends and GPUs of the installed llama.cpp, as JSON values."""
-    library()
-    facts = build_facts(lib, libggml)
+    facts = build_facts(library(), libggml)
     return {"llama_cpp_python": llama_cpp.__version__, "n_threads": usable_cpus(), **facts}
 
 
@@ -102,14 +102,14 @@ def open_model(path: Path, options: EngineOptions | None = None) -> LlamaModel:
 
 class LlamaModel:
     """A values.Model. `vocab` serves as long as the model is open · header: of its file, overrides in it ·
-    placing: what lies where.
+    placing: what lies where · shape: what a token costs.
     """
 
     def __init__(self, header: GGUFHeader, options: EngineOptions, placing: Placing) -> None:
         """The header comes from gguf.open_model(); loads the vocabulary only."""
         facts = with_adapters(model_facts(header), header, options.adapters)
         self.info: ModelInfo = dataclasses.replace(facts, name=options.name or facts.name)
-        self.header = header
+        self.header, self.shape = header, shape_of(header)
         self._options = options
         self.placing = placing
         self._memory = ModelMemory(header, options, placing, self.n_ubatch, find_devices)
@@ -130,9 +130,8 @@ class LlamaModel:
         with freed_on_error(lib.llama_model_free, self._tokenizer_model):
             vocab = lib.llama_model_get_vocab(self._tokenizer_model)
             self.vocab = LlamaVocab(lib, vocab, adds_space(header))
-            self._content = ContentTokenizer(
-                self.vocab, (self.template or "", *self._chat.scaffold(self.vocab))
-            )
+            scaffold = self._chat.scaffold(self.vocab)
+            self._content = ContentTokenizer(self.vocab, (self.template or "", *scaffold))
             tags = "".join((self._thinking.open, self._thinking.close, *self._thinking.dropped))
             self.vocab.shown_controls = self.vocab.control_ids.intersection(self.vocab.encode_special(tags))
 

@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from localctx.bench.program import run_as_program
+from localctx.bench.program import ended, run_as_program
 from localctx.errors import LocalctxError, UsageError
 from localctx.eval.folders import command_without_folders, without_folders
 
@@ -155,14 +155,12 @@ def run_command(words: Sequence[str]) -> dict[str, Any]:
             "a command begins with localctx or python", "python -m localctx.eval.results NAME -- localctx …"
         )
     typed = [*words, *(() if "--json" in words else ("--json",))]
-    done = subprocess.run(
-        [*PROGRAMS[typed[0]], *typed[1:]], stdout=subprocess.PIPE, check=False, encoding="utf-8"
-    )
-    if done.returncode:
-        raise LocalctxError(
-            f"{shlex.join(typed)} failed with exit code {done.returncode}", _said(done.stdout)
-        )
-    return parsed(done.stdout)
+    program = [*PROGRAMS[typed[0]], *typed[1:]]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, encoding="utf-8") as process, ended(process):
+        printed, _ = process.communicate()
+    if process.returncode:
+        raise LocalctxError(f"{shlex.join(typed)} failed with exit code {process.returncode}", _said(printed))
+    return parsed(printed)
 
 
 def _said(printed: str) -> str:

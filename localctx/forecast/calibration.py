@@ -14,10 +14,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from localctx.engine.shape import Shape
 from localctx.errors import LocalctxError
 from localctx.forecast.rates import Rates, fit
-from localctx.forecast.shape import Shape
 from localctx.private_files import default_root, read_regular
+from localctx.small_text import reason_of
 
 __all__ = ["FILE_NAME", "Calibration", "Place", "keep", "kept", "rates_of", "scaled"]
 
@@ -25,6 +26,10 @@ FILE_NAME = "calibration.json"
 SCHEMA = "localctx.calibration/1"
 MOST_BYTES = 4 << 20
 MOST_POINTS = 64
+LEAST_ATTENTION = 0.6
+"""An operation of attention takes at least this share of the time of one with weights: 0.64 with Q4_0 and
+Q8_0 on an H200, more with BF16. A short measurement of a fast device does not tell it from noise.
+"""
 DECODE_DEPTH_SHARE = 1.0
 """Without measured depths, a byte of KV is read as fast as one of weights."""
 
@@ -94,7 +99,7 @@ def keep(root: Path | None, new: Calibration) -> None:
         Path(file.name).replace(folder / FILE_NAME)
     except OSError as error:
         raise LocalctxError(
-            f"the measured speeds cannot be kept in {folder}: {error.strerror}",
+            f"the measured speeds cannot be kept in {folder}: {reason_of(error)}",
             "--store DIR names another folder",
         ) from None
 
@@ -102,9 +107,10 @@ def keep(root: Path | None, new: Calibration) -> None:
 def rates_of(found: Calibration) -> Rates:
     """The costs of the calibrated model. Raises ValueError where it has no prefill speed."""
     shape = found.shape
-    base, slope = fit(found.prefill or found.stream)
+    attention = shape.attention_flops / max(1.0, shape.prefill_flops)
+    base, slope = fit(found.prefill or found.stream, LEAST_ATTENTION * attention)
     if slope is None:
-        slope = base * shape.attention_flops / max(1.0, shape.prefill_flops)
+        slope = base * attention
     if found.decode:
         decode, decode_slope = fit(found.decode)
     else:
@@ -114,7 +120,7 @@ def rates_of(found: Calibration) -> Rates:
     rates = Rates(base, slope, decode, decode_slope)
     if found.prefill and found.stream:
         factors = [1 / rate / (base + slope * depth) for depth, rate in found.stream]
-        rates = replace(rates, stream_factor=max(1.0, median(factors)))
+        rates = replace(rates, stream_factor=median(factors))
     return rates
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from localctx.engine.no_alloc import Measured, WantedContext
+from localctx.engine.shape import shape_of
+from localctx.forecast.fitting import Fitting
 from localctx.forecast.footprint import footprint, held_outside
 from localctx.forecast.limits import require_fit
 from localctx.forecast.plan import Estimates, Way
@@ -15,7 +17,7 @@ from localctx.forecast.work import Work
 from localctx.session.ladder import RungName, Step, chosen
 from localctx.session.strategy import round_n_ctx
 
-__all__ = ["ways_of"]
+__all__ = ["estimates", "ways_of"]
 
 START_S = 1.5
 """Starting the program and opening documents of ordinary size."""
@@ -42,7 +44,7 @@ def ways_of(
     def figures(name: RungName) -> Estimates | None:
         if name not in works:
             return None
-        return _estimates(site, name, works[name], stored, found.get(name), program_bytes)
+        return estimates(site.fit, name, works[name], stored, found.get(name), program_bytes)
 
     if counted.problem:
         said = (*said, f"{counted.problem}: buffers are estimated from the file's header")
@@ -55,10 +57,13 @@ def _context(site: Site, name: RungName, work: Work, stored: Stored) -> WantedCo
     return WantedContext(round_n_ctx(work.n_ctx), work.n_seq, is_kv, *types)
 
 
-def _estimates(
-    site: Site, name: RungName, work: Work, stored: Stored, counted: Measured | None, program_bytes: int
+def estimates(
+    fit: Fitting, name: RungName, work: Work, stored: Stored, counted: Measured | None, program_bytes: int
 ) -> Estimates:
-    n_ctx, fit = round_n_ctx(work.n_ctx), site.fit
+    """One rung's figures. fit: the model under the settings of a run on the machine · counted: what llama.cpp
+    says of the context, None: the header's estimate has to do · program_bytes: see ways_of.
+    """
+    n_ctx = round_n_ctx(work.n_ctx)
     is_kept = work.is_kv and not stored.refusal and stored.limit_bytes is not None
     if name == "exact-q8":
         fit, is_kept = replace(fit, settings=replace(fit.settings, type_k=Q8, type_v=Q8)), False
@@ -66,12 +71,12 @@ def _estimates(
     per_token = stored.exact_bytes_per_token if is_exact else stored.bytes_per_token
     held_bytes = 0
     if is_kept:
-        f16 = site.model.info.kv_bytes_per_token
+        f16 = round(shape_of(fit.header).kv_bytes)
         loaded_bytes = round(work.n_loaded * per_token)
         held_bytes = held_outside(
-            loaded_bytes, work.n_loaded * f16, work.n_stored * f16, site.model.n_batch * f16
+            loaded_bytes, work.n_loaded * f16, work.n_stored * f16, fit.settings.n_ubatch * f16
         )
-    seconds = START_S + site.header.weights_bytes / LOAD_BYTES_PER_S + work.prepare_s + work.answer_s
+    seconds = START_S + fit.header.weights_bytes / LOAD_BYTES_PER_S + work.prepare_s + work.answer_s
     return Estimates(
         minutes=seconds / 60,
         answer_seconds=work.answer_s,

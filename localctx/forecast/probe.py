@@ -10,8 +10,8 @@ import functools
 import time
 from dataclasses import dataclass
 
+from localctx.engine.shape import Shape
 from localctx.forecast.rates import Rates
-from localctx.forecast.shape import Shape
 
 __all__ = ["ASSUMED_GPU", "Speed", "probe", "rates_from"]
 

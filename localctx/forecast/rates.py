@@ -13,8 +13,10 @@ from statistics import median
 
 __all__ = ["Rates", "fit"]
 
-_LEAST_SHARE = 1e-3
-"""Of the first token's cost, what attending to a thousand more costs at least: nothing is free."""
+_LEAST_SHARE = 1e-6
+"""Of a token's own cost, what attending to one more costs at least: nothing is free."""
+_TOLD_SHARE = 0.25
+"""Of a token's own cost: more that attending costs, from the least to the most depth, is no noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,10 @@ class Rates:
         return n_tokens * (self.decode_s + self.decode_depth_s * (depth + n_tokens / 2))
 
 
-def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float | None]:
+def fit(points: Sequence[tuple[float, float]], least_share: float = 0.0) -> tuple[float, float | None]:
     """(seconds a token, seconds for each token attended to) from (depth, tokens a second); the latter None
-    where the depths are too close to tell. Neither part below zero.
+    where the depths are too close to tell. Neither part below zero. least_share: of the former that the
+    latter is at least, where the depths span too little to tell it from what steps differ by.
 
     The median of the slopes between any two points (Theil and Sen): a first step that also warmed up, or one
     beside other work, tilts nothing.
@@ -60,8 +63,12 @@ def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float | None]:
     if sum((x - mean_x) ** 2 for x, _ in costs) < 64.0**2:
         return sum(y for _, y in costs) / len(costs), None
     slope = median((y - y_before) / (x - x_before) for (x_before, y_before), (x, y) in pairs)
-    slope = max(slope, min(y for _, y in costs) * _LEAST_SHARE / 1000)
     base = median(y - slope * x for x, y in costs)
+    is_hidden = least_share * (max(costs)[0] - min(costs)[0]) < _TOLD_SHARE
+    least_share = max(least_share if is_hidden else 0.0, _LEAST_SHARE)
+    if slope < least_share * base:
+        base = median(y / (1 + least_share * x) for x, y in costs)
+        slope = least_share * base
     if base <= 0:
         return min(y for _, y in costs) / 2, slope
     return base, slope

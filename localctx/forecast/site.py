@@ -12,13 +12,13 @@ from localctx.engine.limits import usable_cpus
 from localctx.engine.llama import LlamaModel
 from localctx.engine.model_facts import n_layer
 from localctx.engine.no_alloc import Wanted, WantedContext
+from localctx.engine.shape import shape_of
 from localctx.forecast.buffers import Counted, count
 from localctx.forecast.calibration import kept
 from localctx.forecast.fitting import Fitting
 from localctx.forecast.here import gpus_here
 from localctx.forecast.limits import context_limit, wanted_layers
 from localctx.forecast.machine import Machine, Sizes, machine_of
-from localctx.forecast.shape import shape_of
 from localctx.forecast.speed import Forecast, speed_of
 from localctx.settings import Settings
 

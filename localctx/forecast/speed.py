@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from localctx.engine.shape import Shape
 from localctx.forecast.calibration import Calibration, Place, rates_of, scaled
 from localctx.forecast.machine import Machine, build_name
 from localctx.forecast.probe import ASSUMED_GPU, Speed, probe, rates_from
 from localctx.forecast.rates import Rates
-from localctx.forecast.shape import Shape
 
 __all__ = ["ALL_LAYERS", "Forecast", "SpeedSource", "cpu_place", "gpu_place", "speed_of"]
 

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from localctx.byte_sizes import format_bytes
+from localctx.engine.shape import Shape
 from localctx.forecast.calibration import Calibration
 from localctx.forecast.footprint import GPU_OWN_BYTES
 from localctx.forecast.machine import Machine
-from localctx.forecast.shape import Shape
 from localctx.forecast.speed import speed_of
 from localctx.session.announce import SHARE_OF_F16
 

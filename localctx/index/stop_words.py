@@ -6,6 +6,7 @@ The lists are kept apart because one language's stop word is another's subject: 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 
 __all__ = ["ASKING_PAIRS", "EVERY_STOP_WORD", "likely_language", "stop_word_counts", "stop_words"]
@@ -100,7 +101,8 @@ def likely_language(words: Iterable[str]) -> tuple[str, int]:
 def stop_word_counts(words: Iterable[str]) -> dict[str, int]:
     """How many of the first 500 `words` (folded) are stop words, by language."""
     counts = dict.fromkeys(_SETS, 0)
-    for word in itertools.islice(words, SAMPLE_WORDS):
-        for language in _LANGUAGES_OF.get(word, ()):
-            counts[language] += 1
+    of_each = filter(None, map(_LANGUAGES_OF.get, itertools.islice(words, SAMPLE_WORDS)))
+    for languages, n in Counter(of_each).items():
+        for language in languages:
+            counts[language] += n
     return counts

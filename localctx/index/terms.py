@@ -114,13 +114,13 @@ def content_words(text: str, stops: frozenset[str] | None = None) -> list[str]:
     """words() without stop words (`stops`, else those of the text's language) and single Latin letters."""
     found = words(text)
     stops = stop_words(found) if stops is None else stops
-    return [word for word in found if _is_content(word, stops)]
-
-
-def _is_content(word: str, stops: frozenset[str]) -> bool:
-    if word in stops or word in ASKING_PAIRS:
-        return False
-    return len(word) > 1 or not word.isascii() or word.isdecimal()
+    return [
+        word
+        for word in found
+        if word not in stops
+        and word not in ASKING_PAIRS
+        and (len(word) > 1 or not word.isascii() or word.isdecimal())
+    ]
 
 
 _ENDINGS = (

@@ -19,7 +19,7 @@ from localctx.names import display_name
 from localctx.private_files import folder_items
 from localctx.registry.places import expand, first_file, ggufs_in, ggufs_under, hub_cache, hub_files
 from localctx.registry.repositories import HUB_PREFIX, matching
-from localctx.small_text import read_small_text
+from localctx.small_text import read_small_text, reason_of
 
 __all__ = ["FoundModel", "Places", "find_elsewhere", "find_named", "prefix_of", "problem_of"]
 
@@ -120,7 +120,7 @@ def problem_of(path: Path) -> str | None:
     except ModelError as error:
         return error.message.removeprefix(f"{display_name(path)}: ")
     except OSError as error:
-        return f"cannot be read: {error.strerror or error}"
+        return f"cannot be read: {reason_of(error)}"
     return looks.what if looks else None
 
 

@@ -22,6 +22,7 @@ from localctx.registry.places import all_files, hub_folder, is_file, models_dir
 from localctx.registry.pull import verify
 from localctx.registry.repositories import HUB_PREFIX, parse_hub_name, shards_of
 from localctx.registry.resolve import resolve
+from localctx.small_text import reason_of
 
 __all__ = ["Check", "Removal", "Status", "check_file", "plan_removal", "remove"]
 
@@ -50,7 +51,7 @@ def check_file(path: Path, folder: Path | None = None) -> Check:
         if expected is not None:
             return _compared(path, hash_of(path) == expected, origin)
     except OSError as error:
-        raise ModelError(f"{display_name(path)}: {error.strerror or error}") from error
+        raise ModelError(f"{display_name(path)}: {reason_of(error)}") from error
     return _check_structure(path)
 
 
@@ -145,7 +146,7 @@ def remove(removal: Removal, folder: Path | None = None) -> None:
         try:
             path.unlink()
         except OSError as error:
-            raise ModelError(f"{display_name(path)} cannot be removed: {error.strerror or error}") from error
+            raise ModelError(f"{display_name(path)} cannot be removed: {reason_of(error)}") from error
     for place in {path.parent for path in removal.paths}:
         _remove_empty(place, folder)
 

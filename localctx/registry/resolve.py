@@ -22,6 +22,7 @@ from localctx.registry.manifest import Manifest
 from localctx.registry.places import expand, first_file, ggufs_in, hub_cache, is_file, models_dir, repo_files
 from localctx.registry.repositories import HUB_PREFIX, choose, matching, parse_hub_name, preferred
 from localctx.settings import nearest
+from localctx.small_text import reason_of
 
 __all__ = ["ResolvedModel", "locate", "resolve", "resolve_adapters"]
 
@@ -118,7 +119,7 @@ def _from_path(path: Path) -> ResolvedModel:
     except FileNotFoundError:
         mode = stat.S_IFREG  # a missing first shard is for first_file to say
     except OSError as error:
-        raise ModelError(f"{display(path)}: {error.strerror or error}", _LIST) from error
+        raise ModelError(f"{display(path)}: {reason_of(error)}", _LIST) from error
     if stat.S_ISDIR(mode):
         path = _only_model(path)
     elif not stat.S_ISREG(mode):

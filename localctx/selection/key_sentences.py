@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import regex
@@ -39,23 +39,27 @@ FOCUS_WEIGHT = 4.0
 FIGURE_BONUS, NAME_BONUS, FACT_BONUS = 0.2, 0.1, 0.8
 """For a figure, a name, or both: what a summary that leaves them out cannot be asked for."""
 
-_GAP = r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])"
+_GAP = regex.compile(r"\n[ \t]*\n+|(?<=[^\n]{1})\n(?=[ \t]*(?:[-*•‣]|\p{Nd}{1,3}[.)])[ \t])")
 _ENDS = regex.compile(r"[.!?…。！？؟।։]['\"”’」』)\]]*\s*$")
-_LETTER = regex.compile(r"\p{L}|\p{M}")
+_LETTERS = regex.compile(r"[\p{L}\p{M}]+")
 NOTICES = (
     r"all rights reserved|copyright|©|\bisbn\b|table of contents|click here|page \d+ of \d+|cookie"
     r"|terms of use|privacy policy|\.{4,}|(?:\. ){4,}|_{4,}"
 )
 """A pattern, for any case, of what stands in notices and tables of contents."""
-_BOILERPLATE = rf"{NOTICES}|https?://|www\."
+_BOILERPLATE = regex.compile(rf"{NOTICES}|https?://|www\.", regex.IGNORECASE)
 _CELLS = regex.compile(r"\t|\|| {3,}")
-_COURTESY = (
-    r"^[\"“'(]*(?:gentlemen|ladies|fellow[ -]|dear\b|(?:mr|madam|mister)\.?[ ](?:president|speaker|chair)"
+_GREETING = regex.compile(
+    r"[\"“'(]*(?:gentlemen|ladies|fellow[ -]|dear\b|(?:mr|madam|mister)\.?[ ](?:president|speaker|chair)"
     r"|my friends|good (?:morning|afternoon|evening)|welcome|hello|meine damen|sehr geehrte|liebe\b|mesdames"
-    r"|messieurs|señor[ae]s|queridos|amigos|signore|senhor[ae]s|дорогие|уважаемые|各位|皆さん|여러분)"
-    r"|\b(?:thank(?:s|ed)? (?:you|to all)|i thank|we thank|congratulat\p{L}+|god bless|pleas(?:ed|ure) to be"
+    r"|messieurs|señor[ae]s|queridos|amigos|signore|senhor[ae]s|дорогие|уважаемые|各位|皆さん|여러분)",
+    regex.IGNORECASE,
+)
+_THANKS = regex.compile(
+    r"\b(?:thank(?:s|ed)? (?:you|to all)|i thank|we thank|congratulat\p{L}+|god bless|pleas(?:ed|ure) to be"
     r"|honou?red? to (?:be|stand|speak|address)|vielen dank|ich danke|wir danken|merci|gracias|grazie"
-    r"|obrigad[oa]|спасибо)\b|谢谢|感谢大家|ありがとう|감사합니다"
+    r"|obrigad[oa]|спасибо)\b|谢谢|感谢大家|ありがとう|감사합니다",
+    regex.IGNORECASE,
 )
 _FIGURE = regex.compile(
     r"(?<![\p{L}\p{N}.,:(\[]|\bpp?\. )(?!(?:1[5-9]|20)\p{Nd}{2}(?!\p{N}))"
@@ -65,11 +69,14 @@ _FIGURE = regex.compile(
 """A figure that is no year, no page, no verse; of an amount with its sign, all of it."""
 _LAST_MARK = regex.compile(r"[.,](?=\p{Nd}+$)")
 _NAME = regex.compile(r"(?<=[\p{Ll},;]\s)\p{Lu}\p{Ll}{2,}")
-_OF_SELF = r"^[\"“'(]*(?:I|I['’]\p{L}+|you|let me|my|ich|je|j['’]|yo|eu|io|я|我)(?![\p{L}\p{N}])"
+_OF_SELF = regex.compile(
+    r"[\"“'(]*(?:I|I['’]\p{L}+|you|let me|my|ich|je|j['’]|yo|eu|io|я|我)(?![\p{L}\p{N}])", regex.IGNORECASE
+)
 _TORN = regex.compile(r"\p{Nd}{1,4}\s+\p{Ll}")
-_LEANS = (
-    r"^[\"“'(]*(?:he|she|it|they|this|that|these|those|such|but|and|or|so|yet|however|therefore|thus|hence|then|"
-    r"moreover|furthermore|nevertheless|also|here|there)\b"
+_LEANS = regex.compile(
+    r"[\"“'(]*(?:he|she|it|they|this|that|these|those|such|but|and|or|so|yet|however|therefore|thus|hence|then|"
+    r"moreover|furthermore|nevertheless|also|here|there)\b",
+    regex.IGNORECASE,
 )
 
 
@@ -91,7 +98,7 @@ def sentences(text: str, language: str = "en") -> tuple[Sentence, ...]:
 def _sentences(text: str, language: str) -> tuple[Sentence, ...]:
     found: list[Sentence] = []
     at = 0
-    for gap in [*(match.span() for match in regex.finditer(_GAP, text)), (len(text), len(text))]:
+    for gap in [*(match.span() for match in _GAP.finditer(text)), (len(text), len(text))]:
         if at < gap[0]:
             for cut in sentencex.get_sentence_boundaries(language, text[at : gap[0]]):
                 found.extend(_pieces(text, at + cut["start_index"], at + cut["end_index"]))
@@ -136,8 +143,9 @@ def key_sentences(
         step = len(candidates) / MAX_SENTENCES
         candidates = [candidates[int(place * step)] for place in range(MAX_SENTENCES)]
     stops = stop_words(words(text[:LANGUAGE_CHARACTERS]))
-    good = _best_kind(candidates, n, stops, max(max_characters or MAX_SENTENCE_CHARACTERS, 1))
-    vectors = _vectors([content_words(sentence.text, stops) for sentence in good])
+    terms_of = functools.cache(functools.partial(content_words, stops=stops))
+    good = _best_kind(candidates, n, terms_of, max(max_characters or MAX_SENTENCE_CHARACTERS, 1))
+    vectors = _vectors([terms_of(sentence.text) for sentence in good])
     relevance = _relevance(good, vectors, focus)
     chosen = _diverse(vectors, relevance, n)
     best = max((relevance[place] for place in chosen), default=0.0) or 1.0
@@ -148,16 +156,16 @@ def key_sentences(
 
 
 def _best_kind(
-    candidates: Sequence[Sentence], n: int, stops: frozenset[str], max_characters: int
+    candidates: Sequence[Sentence], n: int, terms_of: Callable[[str], list[str]], max_characters: int
 ) -> list[Sentence]:
     """Prose of up to `max_characters`; where that is less than `n`, longer prose and then the rest, cut."""
-    prose = [s for s in candidates if _is_prose(s.text) and len(content_words(s.text, stops)) >= MIN_WORDS]
+    prose = [s for s in candidates if _is_prose(s.text) and len(terms_of(s.text)) >= MIN_WORDS]
     good = [s for s in prose if len(s.text) <= max_characters]
     if len(good) >= n:
         return good
     known = set(prose)
     rest = [s for s in prose if len(s.text) > max_characters]
-    rest += [s for s in candidates if s not in known and _LETTER.search(s.text)]
+    rest += [s for s in candidates if s not in known and _LETTERS.search(s.text)]
     rest = rest if good or rest else list(candidates)
     return sorted([*good, *(_cut(s, max_characters) for s in rest[: n - len(good)])], key=lambda s: s.start)
 
@@ -176,28 +184,26 @@ def _cut(sentence: Sentence, max_characters: int) -> Sentence:
 
 def _is_prose(sentence: str) -> bool:
     """Whether it reads as a sentence: mostly letters, with a beginning and an end, no table row or notice."""
-    n_letters = len(_LETTER.findall(sentence))
-    n_visible = len("".join(sentence.split()))
-    if n_letters < 0.6 * n_visible or len(sentence) >= MAX_SENTENCE_CHARACTERS - 40:
+    if len(sentence) >= MAX_SENTENCE_CHARACTERS - 40 or sentence[0].islower() or not _ENDS.search(sentence):
         return False
-    if not _ENDS.search(sentence) or sentence[0].islower():
+    n_visible = sum(map(len, sentence.split()))
+    if sum(map(len, _LETTERS.findall(sentence))) < 0.6 * n_visible:
         return False
-    return len(_CELLS.findall(sentence)) <= 2 and not regex.search(
-        _BOILERPLATE, sentence, flags=regex.IGNORECASE
-    )
+    return len(_CELLS.findall(sentence)) <= 2 and not _BOILERPLATE.search(sentence)
 
 
 def _vectors(sentences_terms: Sequence[Sequence[str]]) -> list[dict[str, float]]:
     """Unit TF-IDF vectors of the sentences' words, sparse."""
     counts = [Counter(map(stem, terms)) for terms in sentences_terms]
     n_holding = Counter(term for count in counts for term in count)
+    rarity = {n: math.log(1 + len(counts) / n) for n in set(n_holding.values())}
     vectors = []
     for count in counts:
         weights = {
-            term: (1 + math.log(times)) * math.log(1 + len(counts) / n_holding[term])
+            term: rarity[n_holding[term]] if times == 1 else (1 + math.log(times)) * rarity[n_holding[term]]
             for term, times in count.items()
         }
-        norm = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0
+        norm = math.sqrt(sum([weight * weight for weight in weights.values()])) or 1.0
         vectors.append({term: weight / norm for term, weight in weights.items()})
     return vectors
 
@@ -207,20 +213,21 @@ def _relevance(
 ) -> list[float]:
     """How much of the whole (and the focus) each sentence says; early, self-contained ones are preferred, and
     those with facts."""
-    centroid: Counter[str] = Counter()
+    centroid: dict[str, float] = {}
     for vector in vectors:
-        centroid.update(vector)
+        for term, weight in vector.items():
+            centroid[term] = weight + centroid.get(term, 0)
     norm = math.sqrt(sum(weight * weight for weight in centroid.values())) or 1.0
     asked = set(map(stem, content_words(focus))) if focus else set()
     scores = []
     for place, (sentence, vector) in enumerate(zip(candidates, vectors, strict=True)):
-        score = sum(weight * centroid[term] for term, weight in vector.items()) / norm
+        score = sum([weight * centroid[term] for term, weight in vector.items()]) / norm
         score *= 1 + POSITION_BONUS / (1 + place)
         if place == len(candidates) - 1:
             score *= 1 + POSITION_BONUS / 4
         if len(sentence.text) > LONG_CHARACTERS:
             score *= LONG_CHARACTERS / len(sentence.text)
-        if regex.match(_LEANS, sentence.text, flags=regex.IGNORECASE):
+        if _LEANS.match(sentence.text):
             score *= 0.8
         if sentence.text.endswith(("?", "!")):
             score *= 0.7
@@ -234,9 +241,9 @@ def _relevance(
 def _matter(sentence: str) -> float:
     """A factor below 1 for greetings and thanks, "I" and "you", what follows a page's number, few words."""
     weight = 1.0
-    if regex.search(_COURTESY, sentence, regex.IGNORECASE):
+    if _GREETING.match(sentence) or _THANKS.search(sentence):
         weight *= 0.55
-    elif regex.match(_OF_SELF, sentence, flags=regex.IGNORECASE):
+    elif _OF_SELF.match(sentence):
         weight *= 0.85
     if _TORN.match(sentence):
         weight *= 0.5

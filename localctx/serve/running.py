@@ -121,7 +121,9 @@ def serve(
         lifespan="on",
     )
     guard = AbortFlag()
-    guard.watch_sigint()  # no context of the engine takes Ctrl-C for itself: it ends the server in order
+    guard.watch(
+        [signal.SIGINT]
+    )  # no context of the engine takes Ctrl-C for itself: it ends the server in order
     server = _Server(config, service.worker, grace_s)
     switch_s = sys.getswitchinterval()
     address, port = listening.getsockname()[:2]
@@ -133,7 +135,7 @@ def serve(
             runner.run(server.serve(sockets=[listening]))
     finally:
         sys.setswitchinterval(switch_s)
-        guard.unwatch_sigint()
+        guard.unwatch()
         listening.close()
     if service.worker.failure is not None:
         raise LocalctxError("the decoding thread ended unexpectedly", "LOCALCTX_DEBUG=1 shows where")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from localctx.assemble import RunOf
+from localctx.engine.shape import Shape
 from localctx.errors import NotComposable, UsageError
 from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS, KVContext, KVSource, KVSpace, PrefillPolicy
 from localctx.session.encoding import Encoding
@@ -61,6 +62,10 @@ class KVModel(Model, Protocol):
     @property
     def is_offloaded(self) -> bool:
         """Whether a device of its own computes it, on which a step takes its time whatever is in it."""
+
+    @property
+    def shape(self) -> Shape:
+        """Operations and bytes of a token."""
 
     def kv_refusal(self) -> str | None:
         """Why its KV cannot be cut and put together, in words that follow its name; None when it can."""

@@ -5,7 +5,7 @@ They are evaluated with every question. Knows no scores and no KV.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from localctx.selection import header_line
@@ -35,31 +35,40 @@ class Group:
 
 
 def groups_of(
-    cache: Cache, passages: Sequence[Passage], *, are_many: bool = False, are_widened: bool = False
+    cache: Cache,
+    passages: Sequence[Passage],
+    unnamed: Collection[Passage] = (),
+    *,
+    are_many: bool = False,
+    are_widened: bool = False,
 ) -> Iterator[Group]:
     """Passages in order; one that goes on where the last one ended, under the same header, joins it. What
     stands under the header of the passage before is parted from it without saying it again.
 
-    are_many: only words are parted then, since each gap takes a step, or room, of its own · are_widened: they
-    are long, and one that goes on joins under any header: it begins with its heading.
+    unnamed: those that no header leads, nor that of a table · are_many: only words are parted then, since
+    each gap takes a step, or room, of its own · are_widened: they are long, and one that goes on joins under
+    any header, as an unnamed one does: it begins with its heading.
     """
     waiting: list[Passage] = []
-    header = ""
+    header = table = ""
     said: str | None = ""
     parting: str | None = None
     for passage in passages:
+        is_named = passage not in unnamed
         goes_on = bool(waiting) and _end(waiting[-1]) == (passage.document, passage.first_token)
-        line = header if goes_on and are_widened else _header(cache, passage)
+        joins = goes_on and (are_widened or not is_named)
+        line = header if joins else _header(cache, passage) if is_named else ""
         if goes_on and line == header:
             waiting.append(passage)
             continue
         if waiting:
-            yield _group(cache, "" if header == said else header, waiting, parting)
+            yield _group(cache, ("" if header == said else header, table), waiting, parting)
             said = header if _is_under_one(waiting) else None
             parting = _least_parting(waiting[-1], passage) if are_many else SEPARATOR
         waiting, header = [passage], line
+        table = _table_header(cache, passage) if is_named else ""
     if waiting:
-        yield _group(cache, "" if header == said else header, waiting, parting)
+        yield _group(cache, ("" if header == said else header, table), waiting, parting)
 
 
 def _least_parting(one: Passage, two: Passage) -> str:
@@ -79,11 +88,13 @@ def _end(passage: Passage) -> tuple[int, int]:
     return passage.document, passage.first_token + passage.n_tokens
 
 
-def _group(cache: Cache, header: str, passages: Sequence[Passage], parting: str | None) -> Group:
-    """parting: what stands between passages without a header; None: these are the first."""
+def _group(cache: Cache, headers: tuple[str, str], passages: Sequence[Passage], parting: str | None) -> Group:
+    """headers: the line, and that of a table, "" for none · parting: what stands between passages without
+    any; None: these are the first.
+    """
     begins_anew = passages[0].text.startswith("\n")
     ends = "" if begins_anew else "\n"
-    header = "\n".join(filter(None, (header, _table_header(cache, passages[0]))))
+    header = "\n".join(filter(None, headers))
     if not header:  # what begins with a line of its own needs no other: it would take a step of its own
         text = "" if begins_anew else parting or ""
     else:

@@ -1,12 +1,13 @@
 """A document's section summaries: from the store, beside its prefill, or from its stored KV, in this order.
 
 Beside the prefill each section is read where it streams through (kv_taps.py); from stored KV several are put
-back side by side, and only the task behind each is evaluated.
+back side by side, and only the task behind each is evaluated. A small model words none: its sections are
+shorter and told in their key sentences (key_points.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,13 +19,24 @@ from localctx.session.attending import exact_stream
 from localctx.session.cache import Cache
 from localctx.session.decoding import Decoded
 from localctx.session.events import Event, Progress, SectionDone
+from localctx.session.key_points import chosen, key_points
 from localctx.session.opening import timed
 from localctx.session.parts import join_pages
 from localctx.session.points import Point
 from localctx.session.prefill import ensure_prefix, identity_of, prefill_rest
 from localctx.session.reading import Reading
 from localctx.session.run import Run
-from localctx.session.sections import N_SIDE, Section, keep_points, kept_points, sections_of
+from localctx.session.sections import (
+    GPU_N_SIDE,
+    KEY_SECTION_TOKENS,
+    N_SIDE,
+    SECTION_TOKENS,
+    Section,
+    is_small,
+    keep_points,
+    kept_points,
+    sections_of,
+)
 from localctx.session.stored_sections import from_stored_kv
 from localctx.session.strategy import round_n_ctx
 from localctx.session.token_stream import TokenStream
@@ -38,7 +50,8 @@ __all__ = ["Outline", "beside", "fill", "filled", "may_be_kept", "outlines_of", 
 class Outline:
     """The sections of one reading and their points; None where there is none yet. Made by of().
 
-    was_cancelled: making them was stopped.
+    is_verbatim: they are key sentences · n_side: worded side by side beside a prefill · was_cancelled: making
+    them was stopped.
     """
 
     cache: Cache
@@ -47,15 +60,19 @@ class Outline:
     wording: Wording
     sections: list[Section]
     points: list[Point | None]
+    is_verbatim: bool = False
+    n_side: int = N_SIDE
     was_cancelled: bool = False
     _fresh: dict[int, Point] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cache: Cache, reading: Reading, focus: str | None = None) -> Outline:
         """With the points that are kept."""
-        sections = sections_of(reading)
+        is_verbatim = is_small(cache.model.info)
+        sections = sections_of(reading, KEY_SECTION_TOKENS if is_verbatim else SECTION_TOKENS)
         points = kept_points(cache, sections, focus)
-        return cls(cache, reading, focus, Wording(cache.run, focus), sections, points)
+        n_side = GPU_N_SIDE if cache.model.is_offloaded else N_SIDE
+        return cls(cache, reading, focus, Wording(cache.run, focus), sections, points, is_verbatim, n_side)
 
     @property
     def missing(self) -> list[int]:
@@ -72,10 +89,16 @@ class Outline:
         """What came of a section; the point."""
         self.cache.run.count(done)
         point = self.wording.taken(asked, self.sections[number], done.text, done.finish_reason)
-        self.points[number] = self._fresh[number] = point
+        self.put({number: point})
+        return point
+
+    def put(self, points: Mapping[int, Point]) -> None:
+        """Take new points by the numbers of their sections."""
+        for number, point in points.items():
+            self.points[number] = point
+        self._fresh |= points
         n_done = len(self.points) - len(self.missing)
         self.cache.run.listen(Progress("summarising", n_done, len(self.points), "parts"))
-        return point
 
     def keep(self, stream: TokenStream) -> list[Event]:
         """Have what is new in the store; what is told of it."""
@@ -105,15 +128,19 @@ def outlines_of(
 @contextmanager
 def tapped_context(cache: Cache, n_ctx: int, outlines: Sequence[Outline]) -> Iterator[KVContext]:
     """A context for prefills of n_ctx tokens with the sections' texts beside, where memory allows it."""
-    missing = [outline for outline in outlines if outline.missing]
-    n_cells = max((_taps(outline, []).n_cells for outline in missing), default=0)
+    tapped = [outline for outline in outlines if outline.missing and not outline.is_verbatim]
     context: KVContext | None = None
-    if n_cells:
+    while context is None and tapped:
+        n_cells = max(_taps(outline, []).n_cells for outline in tapped)
         with timed(cache.run.timings, "load_ms"):
             try:
                 context = cache.model.open_kv_context(round_n_ctx(n_ctx + n_cells), n_longest=n_ctx)
             except OutOfMemory:
-                cache.run.note("no memory for summaries beside the prefill: they are made after it")
+                if all(outline.n_side <= N_SIDE for outline in tapped):
+                    cache.run.note("no memory for summaries beside the prefill: they are made after it")
+                    break
+                for outline in tapped:
+                    outline.n_side = N_SIDE
     if context is None:
         with cache.context(n_ctx) as plain:
             yield plain
@@ -131,6 +158,10 @@ def beside(outline: Outline | None, stream: TokenStream, context: KVContext, n_c
 
     n_ctx: cells that the prefill alone takes.
     """
+    if outline is not None and outline.is_verbatim:
+        with chosen(outline, stream):
+            yield
+        return
     if outline is None or not outline.missing or not isinstance(context, TappingContext):
         yield
         return
@@ -179,7 +210,7 @@ def _taps(outline: Outline, asked: Sequence[Future[Asked]]) -> Taps:
         outline.take(missing[done.number], asked[done.number].result(), decoded)
 
     taps = [tap(place, number) for place, number in enumerate(missing)]
-    return Taps(taps, tell, N_SIDE, outline.wording.n_tokens)
+    return Taps(taps, tell, outline.n_side, outline.wording.n_tokens)
 
 
 def may_be_kept(run: Run) -> bool:
@@ -239,7 +270,10 @@ def filled(pairs: Iterable[tuple[Outline, TokenStream]]) -> Iterator[Event]:
             continue
         done: list[Event] = []
         try:
-            yield from from_stored_kv(outline, stream)
+            if outline.is_verbatim:
+                outline.put(key_points(outline))
+            else:
+                yield from from_stored_kv(outline, stream)
         finally:
             done = outline.keep(stream)
         yield from done

@@ -35,7 +35,7 @@ class Placed:
     refreshed: what was evaluated for earlier questions · prefill(context): has the KV that is missing made
     first, in a context that holds nothing else; False when it was cancelled; None: all is there ·
     is_cancelled: the passages' KV was not prefilled to the end · n_between: tokens of header lines, which a
-    device that evaluates them at once needs room for twice.
+    device that evaluates them at once needs room for twice · n_named: passages that these lead.
     """
 
     passages: tuple[Passage, ...]
@@ -47,6 +47,7 @@ class Placed:
     prefill: Callable[[KVContext], bool] | None = None
     is_cancelled: bool = False
     n_between: int = 0
+    n_named: int = 0
 
 
 def fitted(

@@ -48,7 +48,8 @@ def clipped(model: Model, text: str, n_tokens: int) -> str:
 @dataclass(slots=True)
 class Rewriter:
     """Words the points of one summary. context: None where nothing is to be worded any more · n_read: tokens
-    read of each document, as far as it got.
+    read of each document, as far as it got · is_verbatim: of points that are merged the leader is kept, and
+    only the last ones are worded.
     """
 
     run: Run
@@ -57,6 +58,7 @@ class Rewriter:
     focus: str | None
     n_read: list[int]
     is_cancelled: bool = False
+    is_verbatim: bool = False
 
     def map(self, parts: Sequence[Part]) -> Generator[Event, None, list[Point]]:
         """One point a part, in order, told as they finish; fewer when cancelled."""
@@ -127,8 +129,16 @@ class Rewriter:
             groups = merge_groups(points, n_wanted, MAX_MERGED, self.focus)
             if len(groups) == len(points):
                 break
-            points = self._merge(groups)
+            led = [_leader(members) for members in groups]
+            is_led = self.context is None or (self.is_verbatim and self._can_merge(led, n_wanted))
+            points = led if is_led else self._merge(groups)
         return points
+
+    def _can_merge(self, points: Sequence[Point], n_wanted: int) -> bool:
+        """Whether there is a level above these points."""
+        if len(points) <= n_wanted:
+            return False
+        return len(merge_groups(points, n_wanted, MAX_MERGED, self.focus)) < len(points)
 
     def _merge(self, groups: Sequence[Sequence[Point]]) -> list[Point]:
         """One point a group: its leader, or what the model words of all its members."""
@@ -150,3 +160,8 @@ class Rewriter:
             point = accept(merged[place], done.text, done.finish_reason)
             merged[place] = best_cited(point, groups[place])
         return merged
+
+
+def _leader(members: Sequence[Point]) -> Point:
+    """The first of the points, for all of them."""
+    return replace(members[0], pages=spread_pages(members)) if len(members) > 1 else members[0]

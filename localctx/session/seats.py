@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
+from localctx.engine.shape import n_worth
 from localctx.engine.uninterrupted import wait_whatever_comes
 from localctx.errors import LocalctxError, ModelError, NotComposable, OutOfMemory
 from localctx.kv import Batch, BatchingContext, KVPart, Shared
@@ -194,8 +195,10 @@ class Seats:
         )
 
     def _open(self, run: Run, need: Need, *, with_kv: bool) -> None:
-        """As many places as there is memory for."""
-        n_seq, reason = self.n_wanted, ""
+        """As many places as are worth it, and as there is memory for."""
+        n_seq, reason = self._n_worth(need), ""
+        if n_seq < self.n_wanted:
+            reason = "more would cost each of them more on a processor"
         while True:
             try:
                 context = self._context(run, need, n_seq, with_kv=with_kv)
@@ -211,6 +214,12 @@ class Seats:
         if not isinstance(context, BatchingContext):
             raise LocalctxError(f"{self.model.info.name} answers one question at a time")
         self.batch = context.open_batch()
+
+    def _n_worth(self, need: Need) -> int:
+        model = self.model
+        if not isinstance(model, KVModel) or model.is_offloaded:
+            return self.n_wanted
+        return min(self.n_wanted, n_worth(model.shape, need.n_own))
 
     def _context(self, run: Run, need: Need, n_seq: int, *, with_kv: bool) -> Context:
         n_ctx = round_n_ctx(need.n_shared + n_seq * need.n_own)

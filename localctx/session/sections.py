@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import TypeAlias
 
 from localctx.kv import PrefillPolicy
 from localctx.kv_settings import CODEC_NAMES
@@ -24,19 +25,34 @@ from localctx.session.reading import Reading
 from localctx.store import DocumentIdentity, StoreUnusable
 from localctx.values import ModelInfo
 
-__all__ = ["N_SIDE", "SECTION_TOKENS", "Section", "is_small", "keep_points", "kept_points", "sections_of"]
+__all__ = [
+    "GPU_N_SIDE",
+    "KEY_SECTION_TOKENS",
+    "N_SIDE",
+    "SECTION_TOKENS",
+    "Section",
+    "is_small",
+    "keep_points",
+    "kept_points",
+    "sections_of",
+]
 
 SECTION_TOKENS, MIN_SHARE = 1024, 0.5
 """Of a section at most, and the share of that which it has at least: every task takes a hundred tokens."""
-N_SIDE = 4
-"""Sections decoded side by side."""
+KEY_SECTION_TOKENS = 256
+"""The same where a section's point is its key sentence: those take no task, and more are told from."""
+N_SIDE, GPU_N_SIDE = 4, 8
+"""Sections decoded side by side. A GPU waits less often for more of them, but attends to all their cells."""
 POINTS_KIND = "summary"
-POINTS_VERSION = 2
+POINTS_VERSION = 3
 """Part of every key: raise it whenever tasks, key sentences or checks change."""
 SMALL_B = 1.0
-"""Models of fewer thousand million weights only shorten sentences."""
+"""Models of fewer thousand million weights word no section."""
 SMALL_BYTES = 700 << 20
 """The same, where the file does not say how many weights there are."""
+
+Way: TypeAlias = tuple[PrefillPolicy, str | None]
+"""What a worded point depends on beside the section: the policy of the prefill, and its codec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +74,17 @@ class Section:
         return self.reading.stream[self.first : self.end]
 
 
-def sections_of(reading: Reading) -> list[Section]:
-    """The reading's sections in order, all tokens in one of them."""
+def sections_of(reading: Reading, n_tokens: int = SECTION_TOKENS) -> list[Section]:
+    """The reading's sections of at most n_tokens in order, all tokens in one of them."""
     sections = []
-    for part in cut_parts([reading], SECTION_TOKENS, MIN_SHARE):
+    for part in cut_parts([reading], n_tokens, MIN_SHARE):
         first = reading.first_tokens[part.first]
         sections.append(Section(part, first, first + part.n_tokens))
     return sections
 
 
 def is_small(info: ModelInfo) -> bool:
-    """Whether a model is one that invents more than it says: it shortens sentences, and words nothing."""
+    """Whether a model is one that invents more than it says: its sections are told in their own sentences."""
     label = re.search(r"\b(\d+(?:\.\d+)?)([MB])\b", info.description)
     if label is None:
         return info.size_bytes < SMALL_BYTES
@@ -81,9 +97,9 @@ def kept_points(cache: Cache, sections: Sequence[Section], focus: str | None) ->
     if store is None or not sections:
         return [None] * len(sections)
     try:
-        for policy, codec in _serving(cache, sections[0].reading):
+        for way in _serving(cache, sections[0].reading):
             keys = {
-                number: _key(cache, section, focus, policy, codec)
+                number: _key(cache, section, focus, way)
                 for number, section in enumerate(sections)
                 if number not in found
             }
@@ -111,8 +127,9 @@ def keep_points(
     kept = cache.kept
     if not points or not kept.can_write or kept.store is None:
         return
+    way = None if is_small(cache.run.model.info) else (identity.policy, cache.codec)
     items = {
-        _key(cache, sections[number], focus, identity.policy, cache.codec): _bytes(sections[number], point)
+        _key(cache, sections[number], focus, way): _bytes(sections[number], point)
         for number, point in points.items()
     }
     try:
@@ -121,27 +138,28 @@ def keep_points(
         cache.run.note(f"{error.message}; the summaries are not kept")
 
 
-def _serving(cache: Cache, reading: Reading) -> Iterator[tuple[PrefillPolicy, str | None]]:
-    """The policies and codecs whose points serve under the settings in force, as stored KV would."""
+def _serving(cache: Cache, reading: Reading) -> Iterator[Way | None]:
+    """The ways whose points serve under the settings in force, as stored KV would: sentences, always."""
+    if is_small(cache.run.model.info):
+        yield None
+        return
     codecs = (None, *CODEC_NAMES) if cache.codec is None else (cache.codec,)
     for policy in dict.fromkeys((EXACT, cache.whole_stream(reading).policy, cache.policy)):
         yield from ((policy, codec) for codec in codecs)
 
 
-def _key(cache: Cache, section: Section, focus: str | None, policy: PrefillPolicy, codec: str | None) -> str:
+def _key(cache: Cache, section: Section, focus: str | None, way: Way | None) -> str:
     settings, info = cache.run.settings, cache.run.model.info
-    sampling = (settings.temp, settings.top_p, settings.top_k, settings.min_p, settings.seed)
-    facts = (
+    facts: tuple[object, ...] = (
         POINTS_VERSION,
         info.fingerprint,
-        settings.max_tokens,
-        sampling,
         focus,
         section.reading.document.language,
         cache.space,
-        _seen(section, policy),
-        codec,
     )
+    if way is not None:
+        sampling = (settings.temp, settings.top_p, settings.top_k, settings.min_p, settings.seed)
+        facts += (settings.max_tokens, sampling, _seen(section, way[0]), way[1])
     hasher = blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=16)
     hasher.update(section.tokens.tobytes())
     return hasher.hexdigest()

@@ -9,7 +9,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 
-from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, best_last, pick_refresh
+from localctx.assemble import Layout, NewTokens, Piece, StoredTokens, pick_refresh
 from localctx.errors import NotComposable
 from localctx.index import Hits, LexicalIndex
 from localctx.kv import KVContext
@@ -19,6 +19,7 @@ from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
 from localctx.session.header_lines import HEADER_TOKENS, TABLE_TOKENS, Group, groups_of
 from localctx.session.landmarks import landmarks_of
+from localctx.session.passage_order import n_named_of, ordered
 from localctx.session.placing import Placed, desk_of, fitted
 from localctx.session.pointing import pointed_sentences
 from localctx.session.ranking import SHARPNESS, ranked_blocks
@@ -36,7 +37,6 @@ from localctx.session.whole_runs import (
     in_whole_sentences,
     runs_of_blocks,
     start_of,
-    stretches_of,
     widened,
 )
 
@@ -64,7 +64,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
     """
     run = cache.run
     supplied = yield from supply(cache)
-    passages, groups = yield from _chosen(cache, supplied, index, question, room)
+    passages, n_named, groups = yield from _chosen(cache, supplied, index, question, room)
     n_tokens = len(cache.prefix) + sum(group.n_tokens for group in groups)
 
     def arrange(context: KVContext) -> Layout:
@@ -82,6 +82,7 @@ def streamed(cache: Cache, index: LexicalIndex, question: str, room: int) -> Gen
         Refreshed(cache, supplied.streams) if is_first else None,
         is_cancelled=not supplied.is_complete,
         n_between=sum(len(group.header) for group in groups),
+        n_named=n_named,
     )
 
 
@@ -93,8 +94,8 @@ def _cost(run: Run, number: int) -> int:
 
 def _chosen(
     cache: Cache, supplied: Supply, index: LexicalIndex, question: str, room: int
-) -> Generator[Event, None, tuple[tuple[Passage, ...], list[Group]]]:
-    """The passages, whose KV is on its way, and what leads them."""
+) -> Generator[Event, None, tuple[tuple[Passage, ...], int, list[Group]]]:
+    """The passages, whose KV is on its way, how many a header line leads, and what leads them."""
     run, asked, is_lazy = cache.run, cache.run.settings.cache.budget, supplied.way == "lazy"
     budget, stored = min(room, asked or room), [streams[0] for streams in supplied.streams]
     max_blocks = max(1, asked // run.settings.cache.block) if asked else MAX_BLOCKS
@@ -116,25 +117,14 @@ def _chosen(
     passages = tuple(map(run.passage, numbers)) if spell is None else widened(run, stored, numbers, spell)
     yield from supplied.provide(passages)
     is_free = run.carried is None and run.blocks is None
-    ordered = _ordered(run, passages, numbers, hits) if is_free else passages
-    groups = groups_of(cache, ordered, are_many=are_many, are_widened=spell is not None)
-    return passages, list(groups)
-
-
-def _ordered(run: Run, passages: Sequence[Passage], numbers: Sequence[int], hits: Hits) -> Sequence[Passage]:
-    """The passages as they are put in: where these are many, the stretch with the best block is the last."""
-    chosen = set(numbers)
-    best = next((run.tokens_of(number) for number, _ in hits.ranking if number in chosen), None)
-    if best is None:
-        return passages
-    document, first, _ = best
-    stretches = stretches_of(passages)
-    holding = [
-        place
-        for place, stretch in enumerate(stretches)
-        if any(one.document == document and 0 <= first - one.first_token < one.n_tokens for one in stretch)
-    ]
-    return best_last(stretches, holding[0]) if holding else passages
+    as_put, unnamed = list(passages), set[Passage]()
+    if is_free:
+        n_named = len(numbers)
+        if are_many and run.settings.cache.refresh == 0:
+            n_named = n_named_of(len(numbers))
+        as_put, unnamed = ordered(run, passages, numbers, (number for number, _ in hits.ranking), n_named)
+    groups = groups_of(cache, as_put, unnamed, are_many=are_many, are_widened=spell is not None)
+    return passages, len(passages) - len(unnamed), list(groups)
 
 
 def _have_room(run: Run, hits: Hits, units: Units, budget: int) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from localctx.document import Document
 from localctx.errors import NotComposable, UsageError
+from localctx.index.terms import words
 from localctx.selection import unsupported
 from localctx.session.answer import Answer, TokenCounts
 from localctx.session.cache import opened_cache
@@ -69,7 +70,7 @@ def summarize(
     with timed(run.timings, "document_ms"):
         read_all(run)
     if settings.strategy in ("auto", "stream"):
-        is_done = yield from _from_sections(run, focus, n_points)
+        is_done = yield from _from_sections(run, focus, length)
         if is_done:
             return
     requested = "auto" if settings.strategy == "stream" else settings.strategy
@@ -123,7 +124,7 @@ def plan_parts(run: Run, requested: str, focus: str | None, n_points: int) -> Pa
     return PartPlan(choice, n_whole, part_tokens, n_seq, round_n_ctx(n_seq * (part_tokens + tail)), tail)
 
 
-def _from_sections(run: Run, focus: str | None, n_points: int) -> Generator[Event, None, bool]:
+def _from_sections(run: Run, focus: str | None, length: str) -> Generator[Event, None, bool]:
     """The summary from those of the sections, as far as they are kept or were asked for; False where not."""
     is_asked = run.settings.strategy == "stream"
     if not is_asked and not may_be_kept(run):
@@ -154,16 +155,34 @@ def _from_sections(run: Run, focus: str | None, n_points: int) -> Generator[Even
             return False
     points = [point for outline in outlines for point in outline.points if point is not None]
     n_read = [outline.n_read for outline in outlines]
+    is_verbatim = any(outline.is_verbatim for outline in outlines)
+    n_points = wanted_points(length)
+    is_worded = len(points) > n_points
+    if is_verbatim:
+        n_points, is_worded = _key_sentences_wanted(run, points, length, focus)
     with timed(run.timings, "load_ms"):
-        context = run.context(n_ctx, N_SEQ) if len(points) > n_points else None
+        context = run.context(n_ctx, N_SEQ) if is_worded else None
     try:
-        rewriter = Rewriter(run, context, "stream", focus, n_read)
-        rewriter.is_cancelled = was_cancelled
+        rewriter = Rewriter(run, context, "stream", focus, n_read, was_cancelled, is_verbatim)
         yield from _finish(run, choice, rewriter.reduce(points, n_points), rewriter, n_ctx)
     finally:
         if context is not None:
             context.close()
     return True
+
+
+def _key_sentences_wanted(run: Run, points: list[Point], length: str, focus: str | None) -> tuple[int, bool]:
+    """How many points are made of key sentences, and whether the model words them: no more than map-reduce
+    has parts, or as many as have the words that are asked for.
+    """
+    n_points = wanted_points(length)
+    if length in LENGTHS:
+        n_most = max(1, -(-run.n_tokens // PART_TOKENS))
+        return min(n_points, n_most), n_points < min(n_most, len(points))
+    led = Rewriter(run, None, "stream", focus, []).reduce(points, n_points)
+    n_words = sum(len(words(point.text)) for point in led)
+    n_points = max(n_points, len(led) * int(length) // max(1, n_words))
+    return n_points, n_points < len(points)
 
 
 def _merge_n_ctx(run: Run, focus: str | None) -> int:

@@ -1,7 +1,4 @@
-"""What a model is asked for a section's point, and what of its answer is taken. Runs nothing.
-
-A small model shortens the section's key sentence; a larger one says what the section says.
-"""
+"""What a model is asked for a section's point, and what of its answer is taken. Runs nothing."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ from dataclasses import dataclass
 
 from localctx.errors import NotComposable
 from localctx.session.frame import Frame, frame_of
-from localctx.session.points import Point, accept, accept_worded, key_point
-from localctx.session.prompts import rewrite_task, section_task
-from localctx.session.rewriting import KEY_TOKENS, REWRITE_TOKENS, clipped, task_tokens
+from localctx.session.points import Point, accept_worded, key_point
+from localctx.session.prompts import section_task
+from localctx.session.rewriting import REWRITE_TOKENS, task_tokens
 from localctx.session.run import Run
-from localctx.session.sections import Section, is_small
+from localctx.session.sections import Section
 from localctx.values import FinishReason, Prompt, Request
 
 __all__ = ["Asked", "Wording"]
@@ -33,7 +30,6 @@ class Wording:
     def __init__(self, run: Run, focus: str | None) -> None:
         self._run = run
         self._focus = focus
-        self.shortens = is_small(run.model.info)
 
     @property
     def n_tokens(self) -> int:
@@ -43,9 +39,7 @@ class Wording:
     def ask(self, section: Section) -> Asked:
         """Raises NotComposable where the template does not say where the section stands."""
         key = key_point(section.part, self._focus)
-        sentence = clipped(self._run.model, key.text, KEY_TOKENS)
-        task = rewrite_task(sentence, self._focus) if self.shortens else section_task(self._focus)
-        frame = frame_of(self._run.model, task)
+        frame = frame_of(self._run.model, section_task(self._focus))
         if frame is None:
             raise NotComposable("the chat template does not say where documents stand")
         return Asked(key, frame)
@@ -62,7 +56,5 @@ class Wording:
 
     def taken(self, asked: Asked, section: Section, text: str, finish_reason: FinishReason) -> Point:
         """The point: as the model worded it where that holds, else the key sentence."""
-        if self.shortens:
-            return accept(asked.key, text, finish_reason)
         source = section.reading.document.read(*section.part.span)
         return accept_worded(asked.key, text, finish_reason, source)

@@ -69,7 +69,7 @@ class SegmentReader:
         """Ask the system to read the places ahead, in file order; never fails."""
         for name, group in by_segment((None, place) for place in places).items():
             with contextlib.suppress(OSError), open_regular(self._path(name)) as file:
-                advise(file.fileno(), [place for _, place in group])
+                read_ahead(file.fileno(), [place for _, place in group])
 
     @contextlib.contextmanager
     def reading(self, places: Mapping[Name, Located]) -> Iterator[Views[Name]]:
@@ -84,7 +84,7 @@ class SegmentReader:
                 for name, group in by_segment(places.items()).items():
                     if (descriptor := self._open(name, group, result)) is not None:
                         descriptors.callback(os.close, descriptor)
-                        advise(descriptor, [place for _, place in group])
+                        expect(descriptor, [place for _, place in group])
                         opened.append((descriptor, group, self._checked_in(name, descriptor)))
                 self._check(opened, result)
                 for descriptor, group, checked in opened:
@@ -195,8 +195,20 @@ def by_segment(places: Iterable[tuple[Any, Located]]) -> dict[str, list[tuple[An
     return groups
 
 
-def advise(descriptor: int, places: Sequence[Located]) -> None:
-    """Say that the places will be read, neighbours as one range."""
+def expect(descriptor: int, places: Sequence[Located]) -> None:
+    """Say how the places will be read: ahead where they are most of the file, else each by itself. A system
+    that reads on behind each place, 8 MiB as some do, reads 1.7 times what is asked for.
+    """
+    if not hasattr(os, "posix_fadvise"):  # not on macOS
+        return
+    if 4 * sum(place.size_bytes for place in places) >= 3 * os.fstat(descriptor).st_size:
+        read_ahead(descriptor, places)
+    else:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+
+
+def read_ahead(descriptor: int, places: Sequence[Located]) -> None:
+    """Have the places read, neighbours as one range."""
     if not hasattr(os, "posix_fadvise"):  # not on macOS
         return
     start = end = 0

@@ -117,10 +117,13 @@ def compare(
     spans: Sequence[Span],
     settings: Sequence[Setting],
     on_span: Callable[[int, int], None] = lambda done, total: None,
+    narrow: Callable[[int], KVContext] | None = None,
 ) -> list[Figures]:
     """Every setting's figures over all spans. The context holds prefix, context and target at once.
 
-    Neighbouring settings of one window share its prefill.
+    narrow: the context that a window is prefilled in. A token attends to the window before its step and to
+    all of the step before it, so that in a large context, of long steps, a short window is none. Neighbouring
+    settings of one window share its prefill.
     """
     figures = [Figures(setting) for setting in settings]
     for number, span in enumerate(spans):
@@ -129,7 +132,8 @@ def compare(
         needy = _needy(context, short, span.target, exact)
         prefix_runs = _encoded(_chunks(context, (), prefix, None), "f16")
         for window, group in groupby(figures, key=lambda found: found.setting.window):
-            chunks = _chunks(context, prefix, span.context, window)
+            prefilled_in = context if window is None or narrow is None else narrow(window)
+            chunks = _chunks(prefilled_in, prefix, span.context, window)
             for found in group:
                 runs = _encoded(chunks, found.setting.codec)
                 found.n_bytes += sum(len(data) for data in runs)

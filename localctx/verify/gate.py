@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from localctx.errors import UsageError
+from localctx.kv import RUN_TOKENS, KVContext
 from localctx.session.frame import frame_of
 from localctx.session.prompts import question_task
 from localctx.session.strategy import round_n_ctx
@@ -28,6 +31,8 @@ ROWS = 128
 """Rows of logits asked for at a time."""
 CHUNK_TOKENS = 1024
 QUESTION_WINDOW = 4096
+WINDOW_STEPS = 4
+"""A window is prefilled in steps of that share of it, as where answers come from it."""
 CODECS_BY_SIZE = ("int4", "int8", "f16")
 
 Tell = Callable[[str, int, int], None]
@@ -141,13 +146,24 @@ def _compare(
         needed = gate.n_spans * (gate.n_context + gate.n_target)
         raise UsageError(f"the text has {len(tokens):,} tokens, {needed:,} are needed", "a longer --text")
     n_ctx = round_n_ctx(len(prefix) + gate.n_context + max(gate.n_target, CHUNK_TOKENS))
-    context = model.open_kv_context(min(n_ctx, model.usable_n_ctx()), n_outputs=ROWS)
-    try:
+    with ExitStack() as opened:
+
+        def narrow(window: int) -> KVContext:
+            n_step = max(RUN_TOKENS, window // WINDOW_STEPS)
+            context = model.open_kv_context(len(prefix) + window + n_step)
+            opened.callback(context.close)
+            return context
+
+        context = model.open_kv_context(min(n_ctx, model.usable_n_ctx()), n_outputs=ROWS)
+        opened.callback(context.close)
         found = compare(
-            context, prefix, spans, list(_settings(gate)), lambda done, total: tell("comparing", done, total)
+            context,
+            prefix,
+            spans,
+            list(_settings(gate)),
+            lambda done, total: tell("comparing", done, total),
+            cache(narrow),
         )
-    finally:
-        context.close()
     rows = [figures.as_json() for figures in found]
     unchanged = (row["top1"] for row in rows if row["name"] == "f16")
     floor = next(unchanged, 1.0)

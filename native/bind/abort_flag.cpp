@@ -1,5 +1,7 @@
 #include "abort_flag.h"
 
+#include <nanobind/stl/vector.h>
+
 #include "bind.h"
 
 namespace nb = nanobind;
@@ -18,9 +20,9 @@ void bind_abort_flag(nb::module_ &module) {
                      [](AbortFlag &) { return reinterpret_cast<std::uintptr_t>(&localctx_abort_callback); })
         .def_prop_ro("data_address",
                      [](AbortFlag &flag) { return reinterpret_cast<std::uintptr_t>(flag.data()); })
-        .def("watch_sigint", &AbortFlag::watch_sigint,
-             "From now until unwatch_sigint(), SIGINT also sets this flag, before Python's own handler.")
-        .def("unwatch_sigint", &AbortFlag::unwatch_sigint);
+        .def("watch", &AbortFlag::watch, nb::arg("signals"),
+             "From now until unwatch(), these signals also set this flag, before Python's own handlers.")
+        .def("unwatch", &AbortFlag::unwatch);
 }
 
 }  // namespace localctx

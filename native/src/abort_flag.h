@@ -1,7 +1,8 @@
-// A flag that stops running work: read by a C callback, set by any thread or by SIGINT. Knows no Python.
+// A flag that stops running work: read by a C callback, set by any thread or by signals. Knows no Python.
 #pragma once
 
 #include <atomic>
+#include <vector>
 
 extern "C" bool localctx_abort_callback(void *data);
 
@@ -10,7 +11,7 @@ namespace localctx {
 class AbortFlag {
   public:
     AbortFlag() = default;
-    ~AbortFlag() { unwatch_sigint(); }
+    ~AbortFlag() { unwatch(); }
     AbortFlag(const AbortFlag &) = delete;
     AbortFlag &operator=(const AbortFlag &) = delete;
 
@@ -21,12 +22,12 @@ class AbortFlag {
     // What localctx_abort_callback is to be given; valid as long as the flag lives.
     void *data() { return &raised_; }
 
-    // SIGINT also sets this flag, then goes on to the handler that was installed before. A SIGINT that the
+    // These signals also set this flag, then go on to the handlers that were installed before. One that the
     // process ignores stays ignored. Throws std::logic_error while another flag watches, std::system_error
     // when the system refuses.
-    void watch_sigint();
-    // Puts the earlier handler back, unless a third one has been installed since.
-    void unwatch_sigint() noexcept;
+    void watch(const std::vector<int> &signals);
+    // Puts the earlier handlers back, but where a third one has been installed since.
+    void unwatch() noexcept;
 
   private:
     std::atomic<bool> raised_{false};

@@ -19,3 +19,8 @@ def test_what_follows_each_other_moves_together() -> None:
     assert best_last(stretches, 1) == [0, *MANY[4:], 1, 2, 3]
     assert best_last([(1, 2, 3), tuple(MANY[4:])], 0) == MANY[1:]
     assert best_last([tuple(MANY)], 0) == MANY
+
+
+def test_what_comes_first_stays_in_order_before_the_others() -> None:
+    assert best_last(ALONE, 2, {1, 4}) == [1, 4, 0, 3, *MANY[5:], 2]
+    assert best_last(ALONE[:4], 2, {1, 3}) == [1, 3, 0, 2]  # few: the best is not moved

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -58,6 +59,42 @@ def test_two_actors_of_which_one_is_killed_give_the_same_result(tmp_path: Path) 
 
     assert answers(batch) == answers(alone)
     assert psutil.wait_procs(victims, 60)[1] == []
+
+
+@pytest.mark.slow
+def test_sigterm_ends_the_cluster_too_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, 20, 4, ("--engine", "ray", "--workers", "2"))
+    batch.write(random.Random(1))
+    batch.hold_at(8)
+    process = batch.start()
+    assert batch.wait_for(6, process)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.terminate()
+    batch.hold_at(None)
+    errors = batch.finish(process)
+    assert process.returncode == 143, errors
+    assert "jobs are done (the same command goes on)" in errors.splitlines()[-1]
+    assert psutil.wait_procs(children, 60)[1] == []
+    batch.kept.append(batch.out.read_bytes())
+    assert batch.n_lines() < 20
+    again = Batch(tmp_path, 20, 4)
+    again.finish(again.start())
+    assert batch.check() == {"localctx.answer/1": 18, "localctx.error/1": 2}
+
+
+@pytest.mark.slow
+def test_sigterm_while_the_cluster_starts(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, 20, 4, ("--engine", "ray", "--workers", "2"))
+    batch.write(random.Random(1))
+    process = batch.start()
+    started = psutil.Process(process.pid)
+    while not (children := started.children(recursive=True)):
+        time.sleep(0.05)
+    process.terminate()
+    errors = batch.finish(process)
+    assert process.returncode == 143, errors
+    assert "interrupted" in errors
+    assert psutil.wait_procs(children, 60)[1] == []
 
 
 @pytest.mark.slow

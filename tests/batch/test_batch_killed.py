@@ -50,16 +50,19 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--workers", "2")])
-def test_ctrl_c_stops_it_and_the_same_command_goes_on(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_it_and_the_same_command_goes_on(
+    tmp_path: Path, words: tuple[str, ...], how: signal.Signals, code: int
+) -> None:
     batch = made(tmp_path, 40, 4, *words)
     batch.hold_at(20)
     process = batch.start()
     assert batch.wait_for(9, process)
     children = psutil.Process(process.pid).children()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     batch.hold_at(None)
     errors = batch.finish(process)
-    assert process.returncode == 130
+    assert process.returncode == code, errors
     assert "jobs are done (the same command goes on)" in errors.splitlines()[-1]
     assert psutil.wait_procs(children, 60)[1] == []
     batch.kept.append(batch.out.read_bytes())

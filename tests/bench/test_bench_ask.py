@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from localctx.bench import ask
 from localctx.bench.ask import STORED, WAYS, Asking, measure
 from localctx.bench.ask_report import PARTS
+from localctx.bench.ask_session import disk_bytes
 from localctx.bench.inputs import BUILT_IN
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
@@ -52,6 +54,10 @@ def test_counts_add_up(model: LlamaModel, tmp_path: Path) -> None:
         assert zero["n_restored"] > 128  # passages, not the prefix alone
         assert again["n_evaluated"] < zero["n_evaluated"] < auto["n_evaluated"] < dense["n_evaluated"]
         assert dense["n_restored"] == retrieve["n_restored"] == 0
+        assert {way for way, row in rows.items() if "n_passages" in row} == set(STORED)
+        assert {way for way, row in rows.items() if "n_disk_bytes" in row} <= set(STORED)
+        assert 0 < zero["n_named"] == zero["n_passages"] == auto["n_passages"]  # few: all are
+        assert 0 < zero["n_header_tokens"] < zero["n_evaluated"]
     assert shown["indexing"]["peak_memory_bytes"] > 1e6
     assert shown["tokens_per_s_first_quarter"] > 0 < shown["tokens_per_s_last_quarter"]
     parts = {row["way"]: row["parts_ms"] for row in shown["ways"]}
@@ -76,7 +82,22 @@ def test_own_questions_of_an_own_document(model: LlamaModel, tmp_path: Path) -> 
     zero = next(row for row in report.rows if row.way == WAYS[0])
     assert zero.n_evaluated < zero.n_prompt  # --kv refresh does not rule here
     assert len(told) == 1 + len(WAYS)
-    assert len(report.lines) == 4 + len(WAYS) + len(STORED)
+    assert len(report.lines) == 4 + len(WAYS) + 2 * len(STORED)
+    headed = zero.headed
+    assert headed is not None
+    assert report.lines[-4].startswith(
+        f"{WAYS[0]:<24}{headed.n_passages} passages, {headed.n_named} of them led by header lines, "
+        f"{headed.n_header_tokens} tokens"
+    )
+    assert report.lines[-3].endswith("MB attended") == (disk_bytes() is not None)
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts it")
+def test_what_is_read_from_disks_is_what_the_kernel_counts() -> None:
+    before, blocks = disk_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_inblock
+    after = disk_bytes()
+    assert before is not None and after is not None
+    assert before // 512 <= blocks <= after // 512
 
 
 @pytest.mark.parametrize(

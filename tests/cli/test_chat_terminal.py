@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ BOOK = (
     "# Mines\n\nThe mine was opened in 1742.\n"
 )
 Chat = Callable[..., PseudoTerminal]
+PASTING_ON, PASTING_OFF = "\x1b[?2004h", "\x1b[?2004l"
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 
 
@@ -129,6 +131,31 @@ def test_alt_enter_begins_a_line_and_tab_completes(chat: Chat, tmp_path: Path) -
     terminal.wait("k.md")
     terminal.type("\r")
     terminal.wait("is open already")
+
+
+def test_a_signal_that_ends_it_leaves_the_terminal_and_the_conversation_whole(chat: Chat) -> None:
+    terminal = chat()
+    terminal.enter("How long is the river Orle?")
+    terminal.wait("support:")
+    terminal.ready()
+    terminal.type("half a line")
+    terminal.wait("half a line")
+    terminal.child.kill(signal.SIGTERM)
+    assert terminal.end() == 143
+    assert "interrupted" in terminal.text
+    assert terminal.raw.rindex(PASTING_OFF) > terminal.raw.rindex(PASTING_ON)
+    terminal = chat("--continue", n_tokens=1200, before=LINGERING)
+    terminal.wait("going on after 1 question")
+    terminal.enter("And where does it rise?")
+    terminal.painted()
+    terminal.child.kill(signal.SIGTERM)
+    assert terminal.end() == 143
+    assert "stopped" not in terminal.text  # no other prompt
+    terminal = chat("--continue")
+    terminal.wait("going on after 2 questions")
+    terminal.ready()
+    terminal.child.kill(signal.SIGHUP)
+    assert terminal.end() == 129
 
 
 def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(chat: Chat) -> None:

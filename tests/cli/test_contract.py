@@ -116,6 +116,12 @@ def test_llama_cpp_spellings(localctx: Run, tiny_model_path: Path) -> None:
         (["summarize", "x", "--model", "smollm"], "unknown model"),
         (["ask", "x", "-q", "?", "--model", "../../etc/passwd"], "../../etc/passwd"),
         (["ask", "x", "-q", "?", "--config", "/nowhere.toml"], "cannot read /nowhere.toml"),
+        (["store", "export", "x"], "(localctx store export --help)"),
+        (["models", "ls", "--bogus"], "(localctx models ls --help)"),
+        (["ask", "x", "-q", "?", "--store", __file__], "is no folder (name a folder, or off)"),
+        (["store", "ls", "--store", __file__], "test_contract.py is no folder"),
+        (["store", "rm", ""], "nothing of '' is stored"),
+        (["store", "rm", "a\x1b[31mb"], "nothing of a\\x1b[31mb is stored"),
     ],
 )  # fmt: skip
 def test_bad_usage_is_one_line(localctx: Run, words: list[str], said: str) -> None:
@@ -124,6 +130,16 @@ def test_bad_usage_is_one_line(localctx: Run, words: list[str], said: str) -> No
     assert said in result.err
     assert result.err.count("\n") == 1
     assert result.out == ""
+
+
+def test_an_empty_name_is_told_as_such(localctx: Run, tiny_model_path: Path) -> None:
+    for words in (
+        ["ask", "", "-q", "?", "-m", str(tiny_model_path)],
+        ["chunk", "--text", ""],
+        ["compare", "", "x"],
+    ):
+        result = localctx(*words)
+        assert (result.code, "a file's name is empty" in result.err, result.err.count("\n")) == (3, True, 1)
 
 
 def test_errors_as_json(localctx: Run) -> None:

@@ -54,6 +54,25 @@ def test_json_and_lines_hold_the_same_records(call: Run) -> None:
     ]
 
 
+@pytest.mark.parametrize("data", [ROWS, json.dumps([{"id": n, "city": "Oslo"} for n in (1, 3)])])
+def test_records_on_standard_input_are_read_by_their_parser(
+    localctx: Run, tiny_model_path: Path, tmp_path: Path, data: str
+) -> None:
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    words = [
+        "--schema",
+        str(tmp_path / "schema.json"),
+        "-m",
+        str(tiny_model_path),
+        "--store",
+        "off",
+        "--json",
+    ]
+    value = localctx("extract", "-", *words, stdin=data.encode()).json
+    assert value["how"] == ["parser"]
+    assert [one["record"]["id"] for one in value["records"]] == [1, 3]
+
+
 def test_a_warning_is_told_once_and_one_thing_is_not_several(call: Run, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("id,city\n1,Os\0lo\n")
     result = call()

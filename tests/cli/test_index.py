@@ -173,7 +173,10 @@ def test_the_codec_is_that_of_what_is_stored(localctx: Run, words: list[str], tm
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_is_done(localctx: Run, words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_that_ends_it_keeps_what_is_done(
+    localctx: Run, words: list[str], tmp_path: Path, how: signal.Signals, code: int
+) -> None:
     text = chapters(300)
     file = write(tmp_path, text)
     (tmp_path / "hold").touch()
@@ -185,10 +188,10 @@ def test_ctrl_c_keeps_what_is_done(localctx: Run, words: list[str], tmp_path: Pa
         assert child.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(how)
     (tmp_path / "hold").unlink()
     _, said = child.communicate(timeout=120)
-    assert child.returncode == 130, said
+    assert child.returncode == code, said
     assert said.rstrip().endswith("interrupted")
     assert localctx("store", "verify", *words[2:4]).code == 0
     row = localctx("index", write(tmp_path, text), *words, "--json").json["documents"][0]

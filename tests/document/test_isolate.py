@@ -33,6 +33,11 @@ JOBS = """
     def echo(value):
         yield value
 
+    def count_slowly(n, seconds):
+        for item in count(n):
+            yield item
+            time.sleep(seconds)
+
     def stall_after(n):
         yield from count(n)
         time.sleep(60)
@@ -188,3 +193,12 @@ def test_the_child_goes_with_its_parent(jobs: str, tmp_path: Path, end: signal.S
             while child.status() != psutil.STATUS_ZOMBIE:
                 assert time.monotonic() < deadline, "the child is still there"
                 time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_a_whole_group_is_sent_is_the_parents_business(jobs: str, number: signal.Signals) -> None:
+    """A supervisor ends all of a group: the child must not seem to have crashed over the document."""
+    items = isolated("isolate_jobs:count_slowly", {"n": 20, "seconds": 0.05})
+    pid = next(items)["pid"]
+    os.kill(pid, number)
+    assert len(list(items)) == 19

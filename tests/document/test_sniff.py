@@ -52,6 +52,65 @@ def test_formats(open_bytes: Open, name: str, data: bytes, format_name: str, war
     assert packed.content_hash == document.content_hash
 
 
+TABLE = b'name,born,paid\nAnna,1980,"1,200"\nBen,1991,"two\nlines"\n'
+
+
+@pytest.mark.parametrize("name", ["-", "table", "table.out"])
+@pytest.mark.parametrize(
+    ("data", "format_name"),
+    [
+        (TABLE, "csv"),
+        (TABLE.replace(b"\n", b"\r\n"), "csv"),
+        (b"\xef\xbb\xbfname;born\r\nAnna;1980\r\nBen;1991\r\n", "csv"),
+        (b"name\tborn\nAnna\t1980\nBen\t1991", "csv"),
+        (b",name,born\n0,Anna,1980\n1,Ben,1991\n", "csv"),
+        ("Größe,Straße\n1,Öhringer Weg\n2,Am Bach\n".encode("latin-1"), "csv"),
+        (b"name,born,paid\n" + b"Anna,1980,1200\n" * 9000, "csv"),
+        (b'name,note\nAnna,short\nBen,short\nCleo,"' + b"long\n" * 9000 + b'"\n', "csv"),
+        (b'{"a": 1}\n{"a": 2}\n', "jsonl"),
+        (b'{"a": 1, "b": "' + b"x" * 300 + b'"}\n', "json"),
+        (b'\n[{"a": 1},\n {"a": true}]\n', "json"),
+        (b'[{"a": true, "b": [1, 2.5, "three"]}' + b', {"a": false, "b": null}' * 9000 + b"]", "json"),
+        (b'{"a": "' + b"x" * 90_000 + b'"}', "json"),
+    ],
+)
+def test_records_without_a_name_that_says_so(
+    open_bytes: Open, name: str, data: bytes, format_name: str
+) -> None:
+    assert open_bytes(data, name).format == format_name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Roses are red,\nViolets are blue,\nSugar is sweet,\nAnd so are you,\n",
+        "I came, I saw\nYou went, you heard\nWe stayed, we slept\nThey left, they woke\n",
+        "Dear Anna,thank you.\nDear Ben,thank you!\nDear Cleo,come again.\n",
+        "2026-01-02 10:00:00,123 INFO up\n2026-01-02 10:00:01,456 INFO down\n2026-01-02 10:00:02,1 INFO up\n",
+        "\tone\n\ttwo\n\tthree\n\tfour\n",
+        "3,5\n4,6\n7,8\n9,0\n",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n",
+        "a,b\n1,2,3\n4,5\n",
+        'a,b,c\n1,2,"3\n4,5,6\n',
+        "name,name,name\n1,2,3\n4,5,6\n",
+        "Once, upon\n\na time, there\n\nwas, a king\n",
+        "[1] As Smith says.\n[2] As Jones says.\n",
+        "{not json}\n",
+        '{"a": 1} and more\n',
+        "[" * 100_000,
+        "one line, of prose",
+        "a,b",
+    ],
+)
+def test_prose_logs_and_lists_are_no_records(open_bytes: Open, text: str) -> None:
+    for name in ("-", "notes"):
+        assert open_bytes(text.encode(), name).format == "text"
+
+
+def test_a_file_that_is_named_as_text_is_text(open_bytes: Open) -> None:
+    assert open_bytes(TABLE, "table.txt").format == "text"
+
+
 @pytest.mark.parametrize(
     ("name", "language"), [("a.py", "python"), ("b.RS", "rust"), ("run", "shell"), ("c.h", "c")]
 )

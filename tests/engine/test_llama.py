@@ -467,10 +467,12 @@ def test_work_is_waited_for_and_freed_however_often_ctrl_c_comes() -> None:
 CHILD = """
 import json, sys, time, signal
 from pathlib import Path
+from localctx.end_signals import watch_end_signals
 from localctx.engine.llama import open_model
 from localctx.engine.options import EngineOptions
 from localctx.values import Prompt, Request, Sampling
 
+watch_end_signals()
 mode = sys.argv[2]
 model = open_model(Path(sys.argv[1]), EngineOptions(force=True, n_threads=1, n_batch=2048))
 context = model.open_context(2048)
@@ -492,8 +494,13 @@ print(json.dumps(report), flush=True)
 """
 
 
-@pytest.mark.parametrize("mode", ["default", "handler"])
-def test_ctrl_c_in_prefill_stops_soon_and_leaves_the_context_usable(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [("default", signal.SIGINT), ("handler", signal.SIGINT), ("default", signal.SIGTERM)],
+)
+def test_a_signal_in_prefill_stops_soon_and_leaves_the_context_usable(
+    mode: str, how: signal.Signals, tmp_path: Path
+) -> None:
     path = write_tiny_gguf(tmp_path / "deep.gguf", bpe_vocabulary(), n_layer=96)
     command = [sys.executable, "-c", CHILD, str(path), mode]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
@@ -502,7 +509,7 @@ def test_ctrl_c_in_prefill_stops_soon_and_leaves_the_context_usable(mode: str, t
         assert child.stdout.readline() == "prefill\n"
         time.sleep(0.5)  # into the batch: before it, Python's own handler would do
         sent = time.time()
-        os.kill(child.pid, signal.SIGINT)
+        os.kill(child.pid, how)
         out, errors = child.communicate(timeout=60)
     report = json.loads(out.strip().splitlines()[-1])
     assert errors == ""

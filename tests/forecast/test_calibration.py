@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from localctx.engine.shape import Shape
 from localctx.errors import LocalctxError
 from localctx.forecast import calibration
 from localctx.forecast.calibration import Calibration, Place, keep, kept, rates_of, scaled
-from localctx.forecast.shape import Shape
 
 PLACE = Place("a processor", 2, 0, "0.3.36")
 SHAPE = Shape(2e8, 2.5e8, 7e4, 1e8, 23_040)

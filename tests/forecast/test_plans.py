@@ -13,6 +13,7 @@ from localctx.document import Document, open_document
 from localctx.engine import EngineOptions, open_model
 from localctx.engine.llama import LlamaModel
 from localctx.engine.no_alloc import measure
+from localctx.engine.shape import shape_of
 from localctx.errors import NotComposable, OutOfMemory, UsageError
 from localctx.forecast import buffers, calibration, site
 from localctx.forecast.buffers import Counted
@@ -20,7 +21,6 @@ from localctx.forecast.footprint import GPU_HOST_BYTES
 from localctx.forecast.machine import Sizes, cpu_name
 from localctx.forecast.plan import Plan, Way
 from localctx.forecast.planning import Asked, make_plan
-from localctx.forecast.shape import shape_of
 from localctx.forecast.speed import cpu_place
 from localctx.session.ask import ask
 from localctx.session.events import Finished

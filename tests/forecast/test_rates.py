@@ -66,3 +66,14 @@ def test_noise_gives_no_cost_below_zero() -> None:
     base, slope = fit([(100.0, 10.0), (4000.0, 1000.0)])  # faster when deeper: noise
     assert base > 0
     assert slope is not None and slope > 0
+
+
+@pytest.mark.parametrize("slope", [-2e-9, 0.0, 1e-9])
+def test_what_small_depths_hide_is_at_least_a_share(slope: float) -> None:
+    points = [(depth, 1 / (9e-5 + slope * depth)) for depth in (512.0, 1536.0, 2560.0, 3584.0)]
+    base, found = fit(points, 2e-5)
+    assert found == pytest.approx(2e-5 * base)
+    assert base == pytest.approx(9e-5, rel=0.15)
+    for steeper, depths in ((4e-9, (512.0, 3584.0)), (1e-9, (512.0, 16_384.0))):
+        points = [(depth, 1 / (9e-5 + steeper * depth)) for depth in depths]
+        assert fit(points, 2e-5)[1] == pytest.approx(steeper)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localctx.engine.memory import Available
+from localctx.engine.shape import Shape
 from localctx.forecast.calibration import Calibration
 from localctx.forecast.machine import Machine
-from localctx.forecast.shape import Shape
 from localctx.forecast.speed import cpu_place, gpu_place
 from localctx.forecast.suggest import Candidate, rank, suggestions_json
 from localctx.registry import list_models

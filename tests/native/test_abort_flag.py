@@ -1,4 +1,4 @@
-"""The abort flag: what C reads, and how SIGINT reaches it while Python's handler waits."""
+"""The abort flag: what C reads, and how signals reach it while Python's handler waits."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_the_c_callback_reads_the_flag() -> None:
 
 def test_sigint_sets_the_flag_and_python_still_raises() -> None:
     flag = AbortFlag()
-    flag.watch_sigint()
+    flag.watch([signal.SIGINT])
     with pytest.raises(KeyboardInterrupt):
         interrupt_self()
     assert flag.is_set
     flag.clear()
-    flag.unwatch_sigint()
+    flag.unwatch()
     with pytest.raises(KeyboardInterrupt):
         interrupt_self()
     assert not flag.is_set
@@ -54,22 +54,22 @@ def test_sigint_sets_the_flag_and_python_still_raises() -> None:
 
 def test_one_flag_watches_at_a_time() -> None:
     first, second = AbortFlag(), AbortFlag()
-    first.watch_sigint()
-    first.watch_sigint()
+    first.watch([signal.SIGINT])
+    first.watch([signal.SIGINT])
     with pytest.raises(RuntimeError, match="another AbortFlag"):
-        second.watch_sigint()
-    second.unwatch_sigint()
-    first.unwatch_sigint()
-    second.watch_sigint()
-    second.unwatch_sigint()
+        second.watch([signal.SIGINT])
+    second.unwatch()
+    first.unwatch()
+    second.watch([signal.SIGINT])
+    second.unwatch()
 
 
 def test_a_handler_installed_meanwhile_stays() -> None:
     seen: list[int] = []
     flag = AbortFlag()
-    flag.watch_sigint()
+    flag.watch([signal.SIGINT])
     signal.signal(signal.SIGINT, lambda number, _frame: seen.append(number))
-    flag.unwatch_sigint()
+    flag.unwatch()
     os.kill(os.getpid(), signal.SIGINT)
     deadline = time.monotonic() + 5
     while not seen and time.monotonic() < deadline:
@@ -80,8 +80,30 @@ def test_a_handler_installed_meanwhile_stays() -> None:
 
 def test_a_flag_that_is_collected_stops_watching() -> None:
     flag = AbortFlag()
-    flag.watch_sigint()
+    flag.watch([signal.SIGINT])
     del flag
     with pytest.raises(KeyboardInterrupt):
         interrupt_self()
-    AbortFlag().watch_sigint()
+    AbortFlag().watch([signal.SIGINT])
+
+
+def test_each_signal_goes_on_to_its_own_handler() -> None:
+    seen: list[int] = []
+    earlier = signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
+    flag = AbortFlag()
+    try:
+        flag.watch([signal.SIGINT, signal.SIGTERM])
+        signal.raise_signal(signal.SIGTERM)
+        assert (flag.is_set, seen) == (True, [signal.SIGTERM])
+        flag.clear()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_self()
+        assert flag.is_set
+        flag.clear()
+        flag.unwatch()
+        signal.raise_signal(signal.SIGTERM)
+        assert (flag.is_set, seen) == (False, [signal.SIGTERM] * 2)
+        with pytest.raises(ValueError, match="no signal"):
+            flag.watch([0])
+    finally:
+        signal.signal(signal.SIGTERM, earlier)

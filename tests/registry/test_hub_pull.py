@@ -345,7 +345,12 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_redirects(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("how", "code", "said"), [(signal.SIGKILL, -9, ""), (signal.SIGINT, 130, "interrupted")]
+    ("how", "code", "said"),
+    [
+        (signal.SIGKILL, -9, ""),
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "interrupted"),
+    ],
 )
 def test_a_pull_ended_at_a_third_goes_on_from_there(
     tmp_path: Path, hub: FakeHub, how: signal.Signals, code: int, said: str

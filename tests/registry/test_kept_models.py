@@ -62,7 +62,7 @@ def test_without_a_hash_the_files_own_table_is_looked_at(tmp_path: Path, tiny_mo
     assert (check.status, "cut short" in check.detail) == ("damaged", True)
     gone = pulled(tmp_path)
     gone.unlink()
-    with pytest.raises(ModelError, match="No such file"):
+    with pytest.raises(ModelError, match="no such file"):
         check_file(gone, tmp_path)
 
 

@@ -58,7 +58,7 @@ def start(
 
 @pytest.mark.slow
 def test_a_signal_lets_a_running_answer_finish_and_ends_with_its_code(start: Callable[..., Any]) -> None:
-    for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+    for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
         process, url = start("--max-tokens", "300", "--grace", str(PATIENCE_S))
         client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         messages: list[Any] = [{"role": "user", "content": "Go on."}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,15 @@ def passage(number: int, heading: str, first_token: int, text: str = "words") ->
     return Passage(0, number, number + 1, text, TOKENS, "a.md", None, None, (heading,), first_token)
 
 
-def said(*passages: Passage, are_many: bool = False, are_widened: bool = False) -> list[tuple[str, int]]:
+def said(
+    *passages: Passage, unnamed: Sequence[Passage] = (), are_many: bool = False, are_widened: bool = False
+) -> list[tuple[str, int]]:
     """Text before each group, of tokens that are its bytes, and the group's passages."""
     model = SimpleNamespace(tokenize=lambda text, first: list(text.encode()))
     cache: Any = SimpleNamespace(model=model, run=SimpleNamespace(readings=[None]))
     return [
         (bytes(group.header).decode(), len(group.passages))
-        for group in groups_of(cache, passages, are_many=are_many, are_widened=are_widened)
+        for group in groups_of(cache, passages, unnamed, are_many=are_many, are_widened=are_widened)
     ]
 
 
@@ -58,6 +61,24 @@ def test_a_long_passage_goes_on_under_the_next_heading() -> None:
         ("\n", 1),
     ]
     assert said(*passages, are_many=True)[-1] == ("\n", 1)
+
+
+def test_some_passages_are_led_by_none() -> None:
+    passages = [
+        replace(passage(0, "One", 0), table_header="| Gate |"),
+        passage(1, "Two", 50),
+        passage(2, "Two", 50 + TOKENS),
+        replace(passage(3, "Two", 100), table_header="| Gate |"),
+    ]
+    found = said(*passages, unnamed=passages[:3], are_many=True)
+    assert found == [("", 1), ("\n", 2), (f"{SEPARATOR}[Two]\n| Gate |\n", 1)]
+    goes_on = passage(4, "Three", 100 + TOKENS)  # begins with its heading
+    assert said(*passages, goes_on, unnamed=[*passages[:3], goes_on], are_many=True)[-1][1] == 2
+    assert [header for header, _ in said(*passages, are_many=True)] == [
+        "[One]\n| Gate |\n",
+        f"{SEPARATOR}[Two]\n",
+        f"{SEPARATOR}| Gate |\n",
+    ]
 
 
 def test_of_many_passages_no_two_words_become_one() -> None:

@@ -14,13 +14,14 @@ from session.test_kept_kv import chapters
 
 from localctx.document import Document, open_document
 from localctx.engine import EchoModel, EngineOptions, open_model
+from localctx.errors import OutOfMemory
 from localctx.kv_taps import Tap, Taps
-from localctx.session import outlines, stored_sections
+from localctx.session import outlines, sections, stored_sections
 from localctx.session.answer import Answer
 from localctx.session.events import Event, Notice, Planned, SectionDone
 from localctx.session.indexed import Indexed
 from localctx.session.indexing import index_documents
-from localctx.session.sections import SECTION_TOKENS, is_small
+from localctx.session.sections import GPU_N_SIDE, N_SIDE, SECTION_TOKENS, is_small
 from localctx.session.summarize import summarize
 from localctx.session.wording import Asked
 from localctx.settings import Settings
@@ -75,7 +76,10 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, tiny_model_path: Path) -> Desk:
+def desk(tmp_path: Path, tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """The tiny model words sections here, as one of more weights does."""
+    for module in (outlines, sections):
+        monkeypatch.setattr(module, "is_small", lambda info: False)
     return Desk(tmp_path, tiny_model_path)
 
 
@@ -91,17 +95,16 @@ def n_points(answer: Answer) -> int:
 def test_a_summary_of_an_indexed_document_only_merges(desk: Desk) -> None:
     file = desk.write(BOOK)
     done, events = desk.index(file)
-    sections = of_kind(events, SectionDone)
-    assert len(sections) == n_sections(done) > 3
-    assert [section.title for section in sections] == sorted(
-        (section.title for section in sections), key=lambda title: int(title.split()[-1])
-    )
+    told = of_kind(events, SectionDone)
+    assert len(told) == n_sections(done) > 3
+    titles = [section.title for section in told]
+    assert titles == sorted(titles, key=lambda title: int(title.split()[-1]))
     answer, events = desk.summarize(file)
     assert answer.strategy == "stream"
     assert answer.tokens.evaluated == answer.tokens.generated == 0
     assert answer.coverage.tokens_read == answer.coverage.tokens_total == done.documents[0].tokens_total
-    assert n_points(answer) == len(sections) == of_kind(events, Planned)[0].n_parts
-    assert [section.text in answer.text for section in sections] == [True] * len(sections)
+    assert n_points(answer) == len(told) == of_kind(events, Planned)[0].n_parts
+    assert [section.text in answer.text for section in told] == [True] * len(told)
     with open_document(file, cache_dir=None) as document:
         for citation in answer.citations:
             assert document.read(citation.start, citation.end) == citation.quote
@@ -222,12 +225,12 @@ def stop_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next run makes the others."""
     file = desk.write(BOOK)
-    stop_after_two(monkeypatch)
-    done, events = desk.index(file)
+    with monkeypatch.context() as patch:
+        stop_after_two(patch)
+        done, events = desk.index(file)
     assert done.was_cancelled
     n_first = len(of_kind(events, SectionDone))
     assert n_first >= 2
-    monkeypatch.undo()
     done, events = desk.index(file)
     assert not done.was_cancelled
     assert len(of_kind(events, SectionDone)) == n_sections(done) - n_first
@@ -237,11 +240,11 @@ def test_stopped_work_keeps_the_sections_that_were_read(desk: Desk, monkeypatch:
 def test_a_stop_on_the_way_is_a_summary_cut_short(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the prefill, and from stored KV, where index says so too."""
     file = desk.write(BOOK)
-    stop_after_two(monkeypatch)
-    answer, _ = desk.summarize(file, strategy="stream")
+    with monkeypatch.context() as patch:
+        stop_after_two(patch)
+        answer, _ = desk.summarize(file, strategy="stream")
     assert (answer.strategy, answer.finish_reason) == ("stream", "cancelled")
     assert 0 < answer.coverage.tokens_read < answer.coverage.tokens_total
-    monkeypatch.undo()
     other = desk.write(chapters(20, seed=3), "other.md")
     assert not desk.index(other, summaries=False)[0].was_cancelled
     stop_batches(monkeypatch)
@@ -383,3 +386,35 @@ def test_small_models_are_known_by_their_label_or_size(
         description=description,
     )
     assert is_small(made) is small
+
+
+@pytest.mark.parametrize(("n_refused", "expected"), [(0, GPU_N_SIDE), (1, N_SIDE), (2, None)])
+def test_a_gpu_words_more_side_by_side_where_memory_holds_their_cells(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, n_refused: int, expected: int | None
+) -> None:
+    """Fewer where it does not; with none the points are made afterwards, which is said."""
+    from localctx.engine.kv_context import LlamaKVContext
+    from localctx.engine.llama import LlamaModel
+
+    opened, tapped, refused = LlamaModel.open_kv_context, LlamaKVContext.tapping, list[int]()
+    n_side: list[int] = []
+
+    def opening(self: LlamaModel, n_ctx: int, *words: int, **more: int | None) -> LlamaKVContext:
+        if more.get("n_longest") is not None and len(refused) < n_refused:
+            refused.append(n_ctx)
+            raise OutOfMemory("too little memory")
+        return opened(self, n_ctx, *words, **more)  # type: ignore[arg-type]  # handed on
+
+    def tapping(self: LlamaKVContext, taps: Taps) -> object:
+        n_side.append(taps.n_side)
+        return tapped(self, taps)
+
+    monkeypatch.setattr(LlamaModel, "is_offloaded", property(lambda self: True))
+    monkeypatch.setattr(LlamaModel, "open_kv_context", opening)
+    monkeypatch.setattr(LlamaKVContext, "tapping", tapping)
+    done, events = desk.index(desk.write(BOOK))
+    assert n_side == ([] if expected is None else [expected])
+    assert refused == sorted(refused, reverse=True) and len(refused) == n_refused
+    assert len(of_kind(events, SectionDone)) == n_sections(done)
+    notices = [notice.text for notice in of_kind(events, Notice) if "no memory" in notice.text]
+    assert len(notices) == (1 if expected is None else 0)

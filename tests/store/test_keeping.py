@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -438,6 +439,26 @@ def test_prefetch_never_fails(tmp_path: Path) -> None:
         store.prefetch(ids)
         segment_files(tmp_path)[0].unlink()
         store.prefetch([*ids, b"x" * 16])
+
+
+def test_the_system_reads_on_only_where_most_of_a_file_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, *said: told.append(said))
+    with KVStore.open(tmp_path) as store:
+        ids = write(store, "a", TOKENS)
+        size_bytes = sum(run.size_bytes for run in store.lookup(ids).values())
+        for wanted in (ids, ids[:2], ids[1:3]):
+            told.clear()
+            with store.reading(wanted) as found:
+                assert set(found) == set(wanted)
+            if wanted is ids:
+                ((_, n_bytes, advice),) = told
+                assert advice == os.POSIX_FADV_WILLNEED
+                assert n_bytes >= size_bytes
+            else:
+                assert told == [(0, 0, os.POSIX_FADV_RANDOM)]
 
 
 @pytest.mark.parametrize(("run_id", "data"), [(b"short", b"x"), (b"x" * 16, b"")])

@@ -42,6 +42,7 @@ SHARED = {
     "_native",
     "batches",
     "byte_sizes",
+    "end_signals",
     "errors",
     "given_files",
     "kv",

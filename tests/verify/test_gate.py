@@ -54,6 +54,17 @@ def test_a_window_changes_the_predictions(figures: dict[str, dict]) -> None:
     assert figures["window"]["kl"] > 10 * figures["f16"]["kl"]
 
 
+def test_long_steps_do_not_widen_the_window(tiny_model_path: Path) -> None:
+    gate = Gate(1, 512, 96, ("f16",), 128, n_documents=0)
+    rows = []
+    for n_batch in (128, 1024):  # a processor's and a GPU's, by what they are to the text
+        with open_model(tiny_model_path, EngineOptions(n_batch=n_batch)) as model:
+            rows.append({row["name"]: row for row in run_gate(model, gate, prose(1500)).settings})
+    short, long = rows
+    assert long["window 128"]["kl"] == pytest.approx(short["window 128"]["kl"], rel=0.2)
+    assert long["window 128"]["kl"] > 10 * long["f16"]["kl"]
+
+
 def test_a_tenth_of_the_tokens_is_judged_apart(figures: dict[str, dict]) -> None:
     assert figures["int4"]["needy"]["n_tokens"] == 2 * round(0.1 * 95)
 

@@ -8,7 +8,7 @@ import pytest
 from engine.tiny_architectures import write_architecture
 
 from localctx.engine.gguf import open_model
-from localctx.forecast.shape import shape_of
+from localctx.engine.shape import Shape, n_worth, shape_of
 
 
 def test_a_plain_model(tmp_path: Path) -> None:
@@ -35,3 +35,12 @@ def test_recurrent_layers_attend_to_nothing(architecture: str, tmp_path: Path) -
     shape = shape_of(open_model(write_architecture(tmp_path / "m.gguf", architecture)))
     assert shape.prefill_flops > 0
     assert shape.attention_flops == 0 or architecture == "lfm2"
+
+
+def test_as_many_sequences_as_are_worth_it() -> None:
+    small = Shape(2.12e8, 2.69e8, 69_120.0, 8.3e7, 23_040.0)  # SmolLM2-135M
+    assert [n_worth(small, n_cells) for n_cells in (100, 400, 2000, 8000)] == [8, 4, 4, 4]
+    large = Shape(1.4e10, 1.45e10, 524_288.0, 4e9, 131_072.0)
+    assert n_worth(large, 400) == 12 and n_worth(large, 4000) == 4
+    recurrent = Shape(2.1e8, 2.7e8, 0.0, 8e7, 0.0)
+    assert n_worth(recurrent, 400) > 256
