@@ -23,6 +23,7 @@ from localctx.kv_values import SELECTORS
 from localctx.session.answer import Answer
 from localctx.session.ask import ask
 from localctx.session.cache import KVModel, opened_cache
+from localctx.session.embedding import embed_all
 from localctx.session.events import Event, Finished, Notice, ignore_progress
 from localctx.session.indexed import Indexed, IndexedDocument
 from localctx.session.indexing import index_documents
@@ -116,6 +117,7 @@ class Examiner:
         run.embedder = self.embedder
         skipped: dict[str, str] = {}
         with index_all(run) as index:
+            self._embed(run)
             if EXACT in self.modes and (reason := why_not_exact(run)):
                 skipped[EXACT] = reason
             elif EXACT in self.modes:
@@ -128,6 +130,16 @@ class Examiner:
                     self.say(f"{name}: {number} of {len(generated.questions)} questions asked")
             n_tokens = run.n_tokens
         return Examined(generated, n_tokens, stored, tuple(asked), {**skipped, **self._no_selector})
+
+    def _embed(self, run: Run) -> None:
+        """Make all vectors, as `index` does: a question makes few, so that the next would see others."""
+        if len(self._ranks) > 1:
+            run.settings = self._with_rank("fused")
+            list(embed_all(run))
+
+    @property
+    def _ranks(self) -> Sequence[str]:
+        return RANKS if self._needs_kv or SELECT in self.modes else RANKS[:1]
 
     @property
     def _needs_kv(self) -> bool:
@@ -161,12 +173,11 @@ class Examiner:
     def _rankings(self, run: Run, index: LexicalIndex, question: str) -> dict[str, list[int]]:
         """Block numbers as each selector ranks them, the best first; why one cannot, at first, is noted."""
         rankings: dict[str, list[int]] = {}
-        wanted = RANKS if self._needs_kv or SELECT in self.modes else RANKS[:1]
         with opened_cache(run, question_task(question), self.held.kept) as cache:
             if isinstance(cache, str):
                 raise NotComposable(cache, "take another --model")
             streams = [cache.whole_stream(reading) for reading in run.readings]
-            for rank in wanted:
+            for rank in self._ranks:
                 run.settings = self._with_rank(rank)
                 landmarks = partial(landmarks_of, cache, streams, question)
                 hits, notices = _result(ranked_blocks(run, index, question, landmarks))
@@ -215,8 +226,8 @@ class Examiner:
         return replace(self.settings, strategy="stream", kv=kv)
 
     def indexed(self, document: Document, strategy: Strategy) -> IndexedDocument:
-        """Prefill for a strategy, so that no question has to."""
-        settings = replace(self._with_rank("lexical"), strategy=strategy)
+        """Prefill for a strategy and embed all passages, so that no question has to."""
+        settings = replace(self._with_rank("fused"), strategy=strategy)
         self.held.context.close()  # its memory is for the prefill
         events = index_documents(
             [document], self.model, settings, kept=self.held.kept, embedder=self.embedder

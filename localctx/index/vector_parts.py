@@ -26,6 +26,11 @@ HEADER = struct.Struct("<8sIII44x")
 BLOCKS_MAGIC, TOKENS_MAGIC = b"LCTXVEC2", b"LCTXTOK1"
 ALIGNMENT = 64
 MOST_CODE = 127
+WINDOW_TOKENS = 20
+"""About a sentence: a question is compared with so many tokens at a time. Measured (docs/eval.md): what one
+sentence says in other words is found among a thousand passages twice as often first as when the question's
+words may be met all over a passage; 12 finds as much, 32 and 48 less.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +102,29 @@ class TokensPart:
         return self.codes[span].astype(np.float32) * self.scales[span].astype(np.float32)[:, None]
 
     def max_sims(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The mean, over queries [n, dim], of the best product with one of each block's tokens, [n]."""
-        starts = np.concatenate([[0], self.ends]).astype(np.int64)
+        """How like the queries [n, dim] the likeliest window of each block is, [n]: the mean, over queries,
+        of the best product with one of its tokens. Windows overlap by half; 0 for a block without tokens.
+        """
+        found = np.zeros(len(self.ends), np.float32)
         if not len(queries) or not len(self.scales):
-            return np.zeros(len(self.ends), np.float32)
+            return found
+        starts, blocks = self._half_windows()
         scales = self.scales.astype(np.float32)[:, None]
         best = _native.scan(self.codes[:, None, :], scales, queries[:, None, :], starts)[:, 0]
-        best[:, starts[1:] == starts[:-1]] = 0.0
-        means: NDArray[np.float32] = best.mean(axis=0)
-        return means
+        goes_on = blocks[1:] == blocks[:-1]
+        best[:, :-1] = np.where(goes_on, np.maximum(best[:, :-1], best[:, 1:]), best[:, :-1])
+        first = np.flatnonzero(np.concatenate([[True], ~goes_on]))
+        found[blocks[first]] = np.maximum.reduceat(best.mean(axis=0), first)
+        return found
+
+    def _half_windows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the half windows of all blocks begin, the last one ends, [m + 1]; each one's block, [m]."""
+        half, ends = WINDOW_TOKENS // 2, self.ends.astype(np.int64)
+        begins = np.concatenate([[0], ends[:-1]])
+        counts = -(-(ends - begins) // half)
+        blocks = np.repeat(np.arange(len(ends)), counts)
+        places = np.arange(len(blocks)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.append(begins[blocks] + half * places, ends[-1]), blocks
 
     def packed(self) -> bytes:
         """As in the file."""

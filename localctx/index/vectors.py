@@ -113,8 +113,9 @@ class BlockVectors:
         return None
 
     def max_sims(self, queries: NDArray[np.float32]) -> NDArray[np.float32] | None:
-        """The mean, over queries [n, dim] of length 1, of the best cosine with one of each block's tokens:
-        [n_blocks], NaN where a block has no vector; None where the tokens of some that have one are not kept.
+        """MaxSim of the queries [n, dim], of length 1, with the likeliest window of each block's tokens
+        (TokensPart.max_sims): [n_blocks], NaN where a block has no vector; None where the tokens of some that
+        have one are not kept.
         """
         found = np.full(self.n_blocks, np.nan, np.float32)
         if not all(part.n_tokens or place in self._tokens for place, part in enumerate(self._parts)):

@@ -15,13 +15,13 @@ from localctx.engine.embedder import EmbedderFile
 from localctx.engine.reranker import RerankerFile
 from localctx.errors import ModelError
 from localctx.index import Hits, LexicalIndex, n_words
+from localctx.index.vector_parts import TokensPart
 from localctx.kv_values import FUSED
 from localctx.selection.dense import (
     always_in,
     dense_scores,
     diverse,
     hybrid,
-    max_sim,
     max_sim_weight,
     reranked,
     with_max_sims,
@@ -172,7 +172,8 @@ def _make_missing(vectors: RunVectors, by_words: Hits) -> None:
 def _reranked(vectors: RunVectors, first: Scores, question: str, shares: Sequence[float]) -> Scores:
     """The best blocks judged token by token as well."""
     asked, found = vectors.question(question).tokens, vectors.tokens(_best(first, N_RERANKED))
-    looked_at = {number: max_sim(asked, tokens) for number, tokens in found.items()}
+    sims = TokensPart.of(found).max_sims(asked) if found else ()
+    looked_at = dict(zip(found, map(float, sims), strict=True))
     return reranked(first, looked_at, weight=max_sim_weight(shares))
 
 
