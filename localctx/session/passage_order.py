@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import ceil
 
 from localctx.assemble import best_last
 from localctx.session.reading import Passage
 from localctx.session.run import Run
 from localctx.session.whole_runs import stretches_of
 
-__all__ = ["n_named_of", "ordered"]
+__all__ = ["N_NAMED", "ordered"]
 
-LEAST_NAMED = 16
-NAMED_SHARE = 0.5
-"""Of many blocks the better half, and 16 at least, are led by header lines, which are evaluated with every
-question: measured, a quarter loses answers (docs/decisions/0002-stored-kv.md). What ranks lower is there for
-what only it says: its KV was made behind its own heading.
+N_NAMED = 12
+"""The best of many blocks are led by header lines, which are evaluated with every question, where nothing else
+is: fewer lose answers, and so do many, each of which sees little of the others (docs/decisions/0002). What
+ranks lower is there for what only it says: its KV was made behind its own heading.
 """
-
-
-def n_named_of(n_blocks: int) -> int:
-    """How many of so many blocks are led by header lines, where nothing is evaluated again."""
-    return max(LEAST_NAMED, ceil(NAMED_SHARE * n_blocks))
 
 
 def ordered(

@@ -19,7 +19,7 @@ from localctx.session.events import Event
 from localctx.session.filling import MAX_BLOCKS, pointed_blocks
 from localctx.session.header_lines import HEADER_TOKENS, TABLE_TOKENS, Group, groups_of
 from localctx.session.landmarks import landmarks_of
-from localctx.session.passage_order import n_named_of, ordered
+from localctx.session.passage_order import N_NAMED, ordered
 from localctx.session.placing import Placed, desk_of, fitted
 from localctx.session.pointing import pointed_sentences
 from localctx.session.ranking import SHARPNESS, ranked_blocks
@@ -119,9 +119,7 @@ def _chosen(
     is_free = run.carried is None and run.blocks is None
     as_put, unnamed = list(passages), set[Passage]()
     if is_free:
-        n_named = len(numbers)
-        if are_many and run.settings.cache.refresh == 0:
-            n_named = n_named_of(len(numbers))
+        n_named = N_NAMED if are_many and run.settings.cache.refresh == 0 else len(numbers)
         as_put, unnamed = ordered(run, passages, numbers, (number for number, _ in hits.ranking), n_named)
     groups = groups_of(cache, as_put, unnamed, are_many=are_many, are_widened=spell is not None)
     return passages, len(passages) - len(unnamed), list(groups)

@@ -12,7 +12,7 @@ from session.test_kept_kv import Place, chapters
 
 from localctx.assemble import BEST_LAST_FROM, NewTokens, Piece, StoredTokens
 from localctx.session import placing, streaming
-from localctx.session.passage_order import n_named_of, ordered
+from localctx.session.passage_order import N_NAMED, ordered
 from localctx.session.whole_runs import MANY_PASSAGES
 
 GAP = 5 * TOKENS
@@ -83,7 +83,7 @@ def test_header_lines_lead_the_best_of_many_where_nothing_is_evaluated_again(
         return lay_out(prefix, pieces, *rest, **more)
 
     monkeypatch.setattr(placing, "lay_out", watched)
-    monkeypatch.setattr(streaming, "n_named_of", lambda _: 3)
+    monkeypatch.setattr(streaming, "N_NAMED", 3)
     monkeypatch.setattr(streaming, "_have_room", lambda *_: False)  # passages as they are
     place, file = indexed
     answer = place.ask(file, question=QUESTION, strategy="stream", kv=f"rank=lexical,{kv}")
@@ -105,5 +105,5 @@ def test_header_lines_lead_the_best_of_many_where_nothing_is_evaluated_again(
     assert answer.coverage.tokens_attended <= 64 * (MANY_PASSAGES + 8)
 
 
-def test_half_of_many_are_named_and_as_many_as_a_small_budget_has() -> None:
-    assert [n_named_of(n) for n in (1, MANY_PASSAGES, 24, 32, 33, 60)] == [*[MANY_PASSAGES] * 4, 17, 30]
+def test_fewer_are_named_than_a_small_budget_has() -> None:
+    assert 6 < N_NAMED <= MANY_PASSAGES  # of 24, six lose answers and twelve do not
