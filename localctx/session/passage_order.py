@@ -12,9 +12,9 @@ from localctx.session.whole_runs import stretches_of
 __all__ = ["N_NAMED", "ordered"]
 
 N_NAMED = 12
-"""The best of many blocks are led by header lines, which are evaluated with every question, where nothing else
-is: fewer lose answers, and so do many, each of which sees little of the others (docs/decisions/0002). What
-ranks lower is there for what only it says: its KV was made behind its own heading.
+"""The best of many blocks are led by header lines, which are evaluated with every question, where nothing
+else is: fewer lose answers, and so do many, each of which sees little of the others (docs/decisions/0002).
+What ranks lower is there for what only it says: its KV was made behind its own heading.
 """
 
 
