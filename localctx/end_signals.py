@@ -19,7 +19,8 @@ AT_ONCE_S = 1.0
 _NUMBERS = tuple(
     number for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")) if number is not None
 )
-_received: list[tuple[int, float]] = []
+_received: list[int] = []
+_acted_at = float("-inf")
 
 
 def watch_end_signals() -> None:
@@ -38,9 +39,9 @@ def handlers_kept() -> Iterator[None]:
     try:
         yield
     except SystemExit as error:
-        if not isinstance(error.code, int) or error.code not in _NUMBERS:
+        if error.code != signal.SIGTERM:  # 1, an error's code, is SIGHUP's number too
             raise
-        _received.append((error.code, time.monotonic()))
+        _received.append(signal.SIGTERM)
         raise KeyboardInterrupt from None
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -61,16 +62,17 @@ def check_end_signals() -> None:
 
 def exit_code(code: int) -> int:
     """A program's exit code: that of the signal where one came and the work was not done all the same."""
-    return 128 + _received[0][0] if code and _received else code
+    return 128 + _received[0] if code and _received else code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Do what Ctrl-C does."""
+    global _acted_at  # noqa: PLW0603  # a handler is given nothing
+    _received.append(number)
     now = time.monotonic()
-    is_same = bool(_received) and now - _received[-1][1] < AT_ONCE_S
-    _received.append((number, now))
-    if is_same:
+    if now - _acted_at < AT_ONCE_S:
         return
+    _acted_at = now
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)

@@ -46,7 +46,9 @@ def forget(folder: Path) -> None:
 
 
 def disk_bytes() -> int | None:
-    """What this process has had read from disks, used or not; None where the system does not say."""
+    """What this process and its ended children have had read from disks, used or not; None where the system
+    does not say.
+    """
     counted = read_or_none(Path("/proc/self/io").read_text)
     return None if counted is None else int(counted.split("\nread_bytes: ")[1].split()[0])
 

@@ -72,8 +72,8 @@ class DenseFit:
     @property
     def line(self) -> str:
         """For a person, with the lengths beyond."""
-        beyond = (f"{length:,} tokens {self.seconds(length):,.4g} s" for length in self.beyond)
-        return "; extrapolated: ".join([self.shown, ", ".join(beyond)])
+        beyond = ", ".join(f"{length:,} tokens {self.seconds(length):,.4g} s" for length in self.beyond)
+        return "; extrapolated: ".join(filter(None, [self.shown, beyond]))
 
     def to_json(self) -> dict[str, Any]:
         """`dense_fit` of schema `localctx.bench.prefill/1` (docs/cli.md)."""

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -116,7 +117,10 @@ def main(arguments: list[str] | None = None) -> int:
                 checked = _check(options, folder, text, size)
             except _Failed as failed:
                 n_failed += 1
-                row, line = {"tokens": size, "failed": str(failed)}, f"| {size:,} | failed: {failed} |"
+                row, line = (
+                    {"tokens": size, "failed": str(failed)},
+                    f"| {size:,} | failed: {_in_a_cell(str(failed))} |",
+                )
             else:
                 row, line = checked.as_json(), checked.line
             _say(json.dumps({"schema": "localctx.bench.plan-check/2", **row}) if options.json else line)
@@ -257,6 +261,11 @@ class _Peaks(threading.Thread):
         self.join()
 
 
+def _in_a_cell(text: str) -> str:
+    """The text as a cell of a table in Markdown."""
+    return " ".join(text.replace("|", "/").split())
+
+
 def _measured(command: list[str], limit_s: float) -> tuple[dict[str, float], dict[str, Any]]:
     """Seconds, peaks of resident and GPU memory of a command, and what it says of itself. Raises _Failed."""
     gpus = read_or_none(Nvml)
@@ -268,13 +277,13 @@ def _measured(command: list[str], limit_s: float) -> tuple[dict[str, float], dic
     ):
         peaks = _Peaks(child.pid, lambda: None if gpus is None else read_or_none(gpus.used_bytes))
         peaks.start()
-        stop = threading.Timer(limit_s, child.kill)
+        stop = threading.Timer(limit_s, os.kill, (child.pid, signal.SIGKILL))  # kill() would reap it
         stop.daemon = True  # it holds up nobody who stops this program
         stop.start()
         _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - started
         stop.cancel()
         peaks.end()
-        seconds = time.perf_counter() - started
         child.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
         text = said.read().decode("utf-8", "replace")

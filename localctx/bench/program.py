@@ -21,11 +21,12 @@ def run_as_program(main: Callable[[], int | None]) -> NoReturn:
     """Call it and exit, with the code that it returns; Ctrl-C, SIGTERM and SIGHUP are told as an error is."""
     watch_end_signals()
     try:
-        sys.exit(main() or 0)
+        status = main() or 0
     except KeyboardInterrupt:
-        sys.exit(exit_code(_told(Interrupted("interrupted"))))
+        status = _told(Interrupted("interrupted"))
     except LocalctxError as error:
-        sys.exit(_told(error))
+        status = _told(error)
+    sys.exit(exit_code(status))
 
 
 @contextmanager

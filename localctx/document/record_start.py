@@ -32,7 +32,7 @@ def records_name(text: str, is_whole: bool) -> str | None:
 
 def _json_name(text: str, is_whole: bool) -> str | None:
     """An object a line, or one value; of the beginning of a value, that it goes wrong at its end only."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.split("\n") if line.strip()]  # strings may hold other line ends
     whole = lines if is_whole else lines[:-1]
     if len(whole) > 1 and all(_is_object(line) for line in whole):
         return "jsonl"
@@ -41,7 +41,7 @@ def _json_name(text: str, is_whole: bool) -> str | None:
     except json.JSONDecodeError as error:
         is_cut = error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip()) - len("false")
         return "json" if is_cut and not is_whole else None
-    except RecursionError:
+    except (RecursionError, ValueError):  # too deep, a number too long
         return None
     return "json"
 
@@ -49,7 +49,7 @@ def _json_name(text: str, is_whole: bool) -> str | None:
 def _is_object(line: str) -> bool:
     try:
         return isinstance(json.loads(line), dict)
-    except (json.JSONDecodeError, RecursionError):
+    except (RecursionError, ValueError):
         return False
 
 
@@ -74,10 +74,10 @@ def _is_table(lines: Sequence[str], mark: str, is_whole: bool) -> bool:
 
 def _are_names(cells: Sequence[str], is_numbered: bool) -> bool:
     """Whether cells can be names of columns: each once, short, no text that goes on after a comma or ends as
-    a sentence does; the first no date or number, or empty above row numbers.
+    a sentence does, none a date or a number; the first may be empty above row numbers.
     """
     filled = cells[1:] if not cells[0] and is_numbered else cells
     if not all(cell and cell == cell.strip() and len(cell) <= LONGEST_NAME for cell in filled):
         return False
-    begins = filled[0][0].isalpha() or filled[0][0] in "_#"
-    return begins and len(set(filled)) == len(filled) and filled[-1][-1] not in SENTENCE_ENDS
+    begin = all(cell[0].isalpha() or cell[0] in "_#" for cell in filled)
+    return begin and len(set(filled)) == len(filled) and filled[-1][-1] not in SENTENCE_ENDS

@@ -62,6 +62,16 @@ class Wanted:
     seed: int = 0
     shape: Shape = SHAPE
 
+    def check(self) -> None:
+        """Raises UsageError for what cannot be asked."""
+        if not 1 <= self.n_questions <= self.shape.n_chapters or self.n_documents < 1:
+            raise UsageError(f"--questions: 1 to {self.shape.n_chapters}, of one document at least")
+        n_least = min(arm.n_passages for arm in self.arms)
+        if not all(0 <= place < n_least for place in self.places):
+            raise UsageError(f"--places: 0 to {n_least - 1}, in the passages of every arm")
+        if not all(0 <= share <= 1 for share in self.shares):
+            raise UsageError("--shares: 0 to 100")
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -85,6 +95,14 @@ def arm_of(text: str) -> Arm:
     if not 1 <= n_named <= n_passages <= len(NAMES):
         raise UsageError(f"--arms: {text!r} is no way to name passages", "PASSAGES:NAMED, as 24:16")
     return Arm(n_passages, n_named)
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between them. Raises UsageError."""
+    try:
+        return [float(one) for one in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is no list of numbers") from None
 
 
 def arranged(ranked: Sequence[Chapter], n_named: int) -> list[Chapter]:
@@ -167,12 +185,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model")
     parser.add_argument("--json", action="store_true", help="a line of JSON an answer, as it is found")
     given = parser.parse_args(arguments)
-    settings, chosen = choose_model({"model": given.model, "store": "off", "threads": given.threads})
     arms = tuple(map(arm_of, given.arms.split(",")))
-    places = tuple(map(int, given.places.split(",")))
-    shares = tuple(float(share) / 100 for share in given.shares.split(","))
+    places = tuple(map(int, _numbers(given.places, "--places")))
+    shares = tuple(share / 100 for share in _numbers(given.shares, "--shares"))
     shape = replace(SHAPE, n_chapters=max(SHAPE.n_chapters, *(arm.n_passages for arm in arms)))
     wanted = Wanted(arms, places, shares, given.documents, given.questions, given.seed, shape)
+    wanted.check()
+    settings, chosen = choose_model({"model": given.model, "store": "off", "threads": given.threads})
     tried = []
     for one in measure(settings, chosen, wanted):
         tried.append(one)

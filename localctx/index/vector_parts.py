@@ -28,8 +28,8 @@ ALIGNMENT = 64
 MOST_CODE = 127
 WINDOW_TOKENS = 20
 """About a sentence: a question is compared with so many tokens at a time. Measured (docs/eval.md): what one
-sentence says in other words is found among a thousand passages twice as often first as when the question's
-words may be met all over a passage; 12 finds as much, 32 and 48 less.
+sentence says in other words is first among a thousand passages of made prose for .71 of questions, where the
+question's words may be met all over a passage for .52; of real prose it is first as often as before.
 """
 
 

@@ -37,7 +37,9 @@ def ordered(
         named |= _of_block(run, passages, number)
     unnamed = [place for place, stretch in enumerate(stretches) if named.isdisjoint(stretch)]
     best = _of_block(run, passages, best_first[0])
-    holding = next(place for place, stretch in enumerate(stretches) if not best.isdisjoint(stretch))
+    holding = next((place for place, stretch in enumerate(stretches) if not best.isdisjoint(stretch)), None)
+    if holding is None:
+        return list(passages), set()
     return best_last(stretches, holding, unnamed), set(passages) - named
 
 

@@ -198,7 +198,7 @@ class Seats:
         """As many places as are worth it, and as there is memory for."""
         n_seq, reason = self._n_worth(need), ""
         if n_seq < self.n_wanted:
-            reason = "more would cost each of them more on a processor"
+            reason = "on a processor more gain nothing"
         while True:
             try:
                 context = self._context(run, need, n_seq, with_kv=with_kv)

@@ -1,5 +1,6 @@
 #include "abort_flag.h"
 
+#include <bitset>
 #include <cerrno>
 #include <csignal>
 #include <mutex>
@@ -11,6 +12,7 @@ namespace {
 std::mutex install_mutex;                              // guards installing, never taken in the handler
 std::atomic<localctx::AbortFlag *> watching{nullptr};  // the one flag that signals set
 struct sigaction earlier[NSIG] {};                     // by signal; written only while our handler is not its
+std::bitset<NSIG> installed;                           // where our handler may be
 
 static_assert(std::atomic<localctx::AbortFlag *>::is_always_lock_free, "read in a signal handler");
 
@@ -48,7 +50,11 @@ void check(int status) {
 void install(int signal_number) {
     struct sigaction now {};
     check(sigaction(signal_number, nullptr, &now));
-    if (is_ours(now) || is_ignored(now)) {
+    if (is_ours(now)) {
+        installed.set(static_cast<std::size_t>(signal_number));
+        return;
+    }
+    if (is_ignored(now)) {
         return;
     }
     earlier[signal_number] = now;
@@ -56,6 +62,18 @@ void install(int signal_number) {
     ours.sa_flags = (now.sa_flags | SA_SIGINFO) & ~static_cast<int>(SA_RESETHAND);
     ours.sa_sigaction = localctx_on_signal;
     check(sigaction(signal_number, &ours, nullptr));
+    installed.set(static_cast<std::size_t>(signal_number));
+}
+
+void put_back() noexcept {
+    for (std::size_t number = 1; number < installed.size(); ++number) {
+        const int signal_number = static_cast<int>(number);
+        struct sigaction now {};
+        if (installed.test(number) && sigaction(signal_number, nullptr, &now) == 0 && is_ours(now)) {
+            sigaction(signal_number, &earlier[signal_number], nullptr);
+        }
+    }
+    installed.reset();
 }
 
 }  // namespace
@@ -78,8 +96,14 @@ void AbortFlag::watch(const std::vector<int> &signals) {
         }
     }
     watching.store(this);
-    for (const int signal_number : signals) {
-        install(signal_number);
+    try {
+        for (const int signal_number : signals) {
+            install(signal_number);
+        }
+    } catch (...) {
+        put_back();
+        watching.store(nullptr);
+        throw;
     }
 }
 
@@ -88,12 +112,7 @@ void AbortFlag::unwatch() noexcept {
     if (watching.load() != this) {
         return;
     }
-    for (int signal_number = 1; signal_number < NSIG; ++signal_number) {
-        struct sigaction now {};
-        if (sigaction(signal_number, nullptr, &now) == 0 && is_ours(now)) {
-            sigaction(signal_number, &earlier[signal_number], nullptr);
-        }
-    }
+    put_back();
     watching.store(nullptr);
 }
 

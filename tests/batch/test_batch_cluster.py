@@ -88,7 +88,10 @@ def test_sigterm_while_the_cluster_starts(tmp_path: Path) -> None:
     batch.write(random.Random(1))
     process = batch.start()
     started = psutil.Process(process.pid)
+    until = time.monotonic() + 60
     while not (children := started.children(recursive=True)):
+        assert process.poll() is None
+        assert time.monotonic() < until
         time.sleep(0.05)
     process.terminate()
     errors = batch.finish(process)

@@ -104,6 +104,8 @@ def test_dense_prefill_is_extrapolated_by_its_own_costs() -> None:
     seconds = {one["n_tokens"]: one["seconds"] for one in shown["extrapolated"]}
     assert min(seconds) == 131_072
     assert seconds[1_048_576] == pytest.approx(60e-6 * 2**20 + 1e-9 * 2**40, rel=1e-3)
+    longest = DenseFit.of(rates(5_000_000, 60e-6, 2e-9))
+    assert longest is not None and "extrapolated" not in longest.line
     assert "60 µs + 2 ns × depth" in fit.line and "1,048,576 tokens 1,162 s" in fit.line
     result = {
         "schema": "localctx.bench.prefill/1",

@@ -62,8 +62,9 @@ def ended(process: subprocess.Popen[str]) -> str:
 def test_a_pip_that_fetches_a_model_ends_with_us(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as index:
+        index.settimeout(PATIENCE_S)
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith("PIP_")},
             "LOCALCTX_MODELS_DIR": str(tmp_path / "models"),
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_INDEX_URL": f"http://127.0.0.1:{index.getsockname()[1]}/simple",

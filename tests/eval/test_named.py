@@ -9,7 +9,7 @@ import pytest
 
 from localctx.errors import UsageError
 from localctx.eval import named
-from localctx.eval.named import Arm, Tried, Wanted, arm_of, arranged, measure, render
+from localctx.eval.named import Arm, Tried, Wanted, arm_of, arranged, main, measure, render
 from localctx.from_settings import ChosenModel
 from localctx.settings import Settings
 from localctx.verify.confusable import Chapter, Shape
@@ -33,6 +33,21 @@ def test_the_best_are_led_and_stand_behind_the_others() -> None:
 def test_what_is_no_arm_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         arm_of(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--questions", "99"], "--questions"),
+        (["--places", "23", "--arms", "12:12"], "--places"),
+        (["--places", "x"], "--places"),
+        (["--shares", "a"], "--shares"),
+        (["--shares", "200"], "--shares"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_a_model_is_opened(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        main([*words, "--model", "/nowhere.gguf"])
 
 
 def test_every_question_is_asked_in_every_way(tiny_model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,3 +107,14 @@ def test_each_signal_goes_on_to_its_own_handler() -> None:
             flag.watch([0])
     finally:
         signal.signal(signal.SIGTERM, earlier)
+
+
+def test_a_watch_that_the_system_refuses_leaves_nothing_behind() -> None:
+    first, second = AbortFlag(), AbortFlag()
+    with pytest.raises(RuntimeError, match="sigaction"):
+        first.watch([signal.SIGINT, signal.SIGKILL])
+    second.watch([signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_self()
+    assert second.is_set and not first.is_set
+    second.unwatch()

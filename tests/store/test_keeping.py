@@ -441,6 +441,7 @@ def test_prefetch_never_fails(tmp_path: Path) -> None:
         store.prefetch([*ids, b"x" * 16])
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="macOS has none")
 def test_the_system_reads_on_only_where_most_of_a_file_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
