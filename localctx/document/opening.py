@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+import regex
 import xxhash
 
 from localctx.document.cache import (
@@ -257,12 +258,16 @@ def facts_of(sniffed: Sniffed) -> dict[str, str]:
     return facts
 
 
+_VISIBLE = regex.compile(r"[^\s\p{Cc}\p{Cf}]")
+"""Neither white space nor a control or format character, as zero-width ones are."""
+
+
 def refuse_blank(text: TextFile, layout: Layout, name: str, limits: Limits) -> None:
-    """Raises NoTextError where there is nothing but white space."""
+    """Raises NoTextError where there is nothing to be seen."""
     n_pages = len(layout.pages)
     if n_pages and len(layout.pages_without_text) == n_pages:
         raise no_page_with_text(layout, name, limits)
-    if all(piece.isspace() for piece in text.stream()):
+    if not any(_VISIBLE.search(piece) for piece in text.stream()):
         what = "only white space" if text.n_bytes else "nothing readable in it"
         raise NoTextError(f"{name}: no text, {what}", "check that it is the right file")
 

@@ -74,10 +74,10 @@ def _is_table(lines: Sequence[str], mark: str, is_whole: bool) -> bool:
 
 def _are_names(cells: Sequence[str], is_numbered: bool) -> bool:
     """Whether cells can be names of columns: each once, short, no text that goes on after a comma or ends as
-    a sentence does, none a date or a number; the first may be empty above row numbers.
+    a sentence does; the first no date or number (years may follow), or empty above row numbers.
     """
     filled = cells[1:] if not cells[0] and is_numbered else cells
     if not all(cell and cell == cell.strip() and len(cell) <= LONGEST_NAME for cell in filled):
         return False
-    begin = all(cell[0].isalpha() or cell[0] in "_#" for cell in filled)
-    return begin and len(set(filled)) == len(filled) and filled[-1][-1] not in SENTENCE_ENDS
+    begins = filled[0][0].isalpha() or filled[0][0] in "_#"
+    return begins and len(set(filled)) == len(filled) and filled[-1][-1] not in SENTENCE_ENDS

@@ -144,7 +144,13 @@ def key_sentences(
         candidates = [candidates[int(place * step)] for place in range(MAX_SENTENCES)]
     stops = stop_words(words(text[:LANGUAGE_CHARACTERS]))
     terms_of = functools.cache(functools.partial(content_words, stops=stops))
-    good = _best_kind(candidates, n, terms_of, max(max_characters or MAX_SENTENCE_CHARACTERS, 1))
+    asked = {stem(term) for term in content_words(focus)} if focus else set[str]()
+
+    def says_enough(sentence: Sentence) -> bool:
+        terms = terms_of(sentence.text)
+        return len(terms) >= MIN_WORDS or not asked.isdisjoint(map(stem, terms))
+
+    good = _best_kind(candidates, n, says_enough, max(max_characters or MAX_SENTENCE_CHARACTERS, 1))
     vectors = _vectors([terms_of(sentence.text) for sentence in good])
     relevance = _relevance(good, vectors, focus)
     chosen = _diverse(vectors, relevance, n)
@@ -156,10 +162,10 @@ def key_sentences(
 
 
 def _best_kind(
-    candidates: Sequence[Sentence], n: int, terms_of: Callable[[str], list[str]], max_characters: int
+    candidates: Sequence[Sentence], n: int, says_enough: Callable[[Sentence], bool], max_characters: int
 ) -> list[Sentence]:
     """Prose of up to `max_characters`; where that is less than `n`, longer prose and then the rest, cut."""
-    prose = [s for s in candidates if _is_prose(s.text) and len(terms_of(s.text)) >= MIN_WORDS]
+    prose = [s for s in candidates if _is_prose(s.text) and says_enough(s)]
     good = [s for s in prose if len(s.text) <= max_characters]
     if len(good) >= n:
         return good

@@ -72,8 +72,12 @@ def listen(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """A signal lets running answers finish, for grace_s seconds; a second one ends them."""
 
-    def __init__(self, config: uvicorn.Config, worker: Worker, grace_s: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, worker: Worker, grace_s: float, on_watching: Callable[[], None]
+    ) -> None:
+        """on_watching: called when a signal ends the server in order."""
         super().__init__(config)
+        self._on_watching = on_watching
         self._worker = worker
         self._timer = threading.Timer(grace_s, worker.end)
         self._timer.daemon = True
@@ -95,6 +99,7 @@ class _Server(uvicorn.Server):
         numbers = (signal.SIGINT, signal.SIGTERM)
         earlier = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
+            self._on_watching()
             yield
         finally:
             for number, handler in earlier.items():
@@ -124,11 +129,11 @@ def serve(
     guard.watch(
         [signal.SIGINT]
     )  # no context of the engine takes Ctrl-C for itself: it ends the server in order
-    server = _Server(config, service.worker, grace_s)
-    switch_s = sys.getswitchinterval()
     address, port = listening.getsockname()[:2]
     shown = f"[{address}]" if ":" in address else address
-    say(f"serving {service.model.info.name} at http://{shown}:{port}/v1")
+    line = f"serving {service.model.info.name} at http://{shown}:{port}/v1"
+    server = _Server(config, service.worker, grace_s, lambda: say(line))
+    switch_s = sys.getswitchinterval()
     try:
         sys.setswitchinterval(SWITCH_S)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is there

@@ -20,7 +20,7 @@ from document.inputs import SENTENCE, docx, paragraph, text_of
 from localctx.document import Limits, open_document, opening
 from localctx.document import cache as cache_module
 from localctx.document.cache import TextCache
-from localctx.errors import InputError, LimitExceeded, LocalctxError
+from localctx.errors import InputError, LimitExceeded, LocalctxError, NoTextError
 
 NAMES = [b"bad\xff\xf0name.txt", "名前 mit ü & 'q' $(x).txt".encode(), b"empty#hash%20.txt", b"-n.txt",
          b"a" * 250 + b".txt", b"-", b"new\nline\x1b[31m.txt"]  # fmt: skip
@@ -80,6 +80,13 @@ def test_missing_unreadable_and_special_files(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match="loop"):
         open_document(tmp_path / "loop")
+
+
+@pytest.mark.parametrize("text", [" \n", "\u200b\u200b\n\ufeff\n", "\u2060 \r\n"])
+def test_what_shows_nothing_is_no_document(tmp_path: Path, text: str) -> None:
+    (tmp_path / "blank.txt").write_text(text, "utf-8")
+    with pytest.raises(NoTextError, match="no text"):
+        open_document(tmp_path / "blank.txt", cache_dir=None)
 
 
 def test_standard_input_and_streams(tmp_path: Path) -> None:

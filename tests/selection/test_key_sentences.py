@@ -57,6 +57,11 @@ def test_copies_of_a_sentence_enter_once() -> None:
     assert len(key_sentences(text, 3)) == 1
 
 
+def test_a_short_sentence_is_told_where_it_answers_the_focus() -> None:
+    text = "The harbour was built in 1871. Anna Feld designed it. It cost 3,000 florins. They met on Friday."
+    assert [one.text for one in key_sentences(text, 1, focus="who designed it")] == ["Anna Feld designed it."]
+
+
 def test_the_focus_decides() -> None:
     assert (
         "puffins" in key_sentences(TEXT, 1, focus="Which birds, puffins perhaps, are on Gull Rock?")[0].text
