@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = ["talk"]
 PROMPT = "> "
 IMPATIENT_SECONDS = 1.0
 """A second Ctrl-C so soon was meant for the answer too."""
+LOOK_SECONDS = 0.2
 
 
 def talk(chat: Chat) -> None:
@@ -38,7 +40,7 @@ def talk(chat: Chat) -> None:
     text, stopped_at = "", float("-inf")
     while True:
         try:
-            line = session.prompt(PROMPT, default=text).strip()
+            line = session.prompt(PROMPT, default=text, pre_run=_end_when_asked).strip()
         except EOFError:
             break
         except KeyboardInterrupt:
@@ -65,6 +67,24 @@ def talk(chat: Chat) -> None:
             note(f"{error.message}{hint}")
     if chat.kept.id is not None:
         note("kept: localctx chat --continue goes on")
+
+
+def _end_when_asked() -> None:
+    """Have the editor that begins end once a signal came: one that comes while it begins would be lost."""
+    from prompt_toolkit.application import get_app
+
+    app = get_app()
+
+    async def look() -> None:
+        while not app.is_done:
+            try:
+                check_end_signals()
+            except KeyboardInterrupt:
+                app.exit(exception=KeyboardInterrupt, style="class:aborting")
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    app.create_background_task(look())
 
 
 def _session(chat: Chat) -> PromptSession[str]:

@@ -137,7 +137,8 @@ class PseudoTerminal:
 
     def end(self) -> int:
         """Wait until the program ends; its exit code."""
+        until = time.monotonic() + PATIENCE_S
         while self._read():
-            pass
+            assert time.monotonic() < until, f"it does not end: {self.raw[-400:]!r}"
         self.child.close()
         return int(self.child.exitstatus if self.child.exitstatus is not None else -self.child.signalstatus)
