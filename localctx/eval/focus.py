@@ -14,18 +14,18 @@ the passage farthest from the question are that much longer, those between by po
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from localctx import _native
 from localctx.bench.program import run_as_program
 from localctx.errors import NotComposable, UsageError
+from localctx.eval.rows_told import told
 from localctx.from_settings import ChosenModel, choose_model, open_model_for
 from localctx.kv import KVContext
 from localctx.session.cache import KVModel
@@ -220,12 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arms = tuple(map(arm_of, given.arms.split(",")))
     shape = Shape(given.filler, given.passage, SHAPE.n_chapters)
     wanted = Wanted(arms, given.documents, given.questions, given.seed, shape)
-    tried = []
-    for one in measure(settings, chosen, wanted):
-        tried.append(one)
-        if given.json:
-            sys.stdout.write(json.dumps(asdict(one)) + "\n")
-            sys.stdout.flush()
+    tried = told(measure(settings, chosen, wanted), as_json=given.json)
     if not given.json:
         sys.stdout.write(render(tried, arms) + "\n")
 

@@ -11,16 +11,16 @@ random: what is led by a header line are the best passages, and the others stand
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from localctx.assemble import best_last
 from localctx.bench.program import run_as_program
 from localctx.errors import UsageError
 from localctx.eval.focus import opened
+from localctx.eval.rows_told import told
 from localctx.from_settings import ChosenModel, choose_model
 from localctx.settings import Settings
 from localctx.verify.confusable import KINDS, Chapter, Shape, make_document, words
@@ -192,12 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = Wanted(arms, places, shares, given.documents, given.questions, given.seed, shape)
     wanted.check()
     settings, chosen = choose_model({"model": given.model, "store": "off", "threads": given.threads})
-    tried = []
-    for one in measure(settings, chosen, wanted):
-        tried.append(one)
-        if given.json:
-            sys.stdout.write(json.dumps(asdict(one)) + "\n")
-            sys.stdout.flush()
+    tried = told(measure(settings, chosen, wanted), as_json=given.json)
     if not given.json:
         sys.stdout.write(render(tried) + "\n")
 

@@ -12,12 +12,11 @@ the tokens whose stored KV differs most from that of the same text evaluated in 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from localctx import _native
 from localctx.assemble import RefreshCandidate
 from localctx.bench.program import run_as_program
 from localctx.errors import NotComposable
+from localctx.eval.rows_told import told
 from localctx.from_settings import ChosenModel, choose_model, open_model_for
 from localctx.index.landmarks import HeadSet
 from localctx.kv import KVContext
@@ -246,12 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings, chosen = choose_model({"model": given.model, "store": "off", "threads": given.threads})
     shares = tuple(float(share) / 100 for share in given.shares.split(","))
     wanted = Wanted(given.documents, given.questions, given.passages, shares, given.layer, given.seed)
-    tried = []
-    for one in measure(settings, chosen, wanted):
-        tried.append(one)
-        if given.json:
-            sys.stdout.write(json.dumps(asdict(one)) + "\n")
-            sys.stdout.flush()
+    tried = told(measure(settings, chosen, wanted), as_json=given.json)
     if not given.json:
         sys.stdout.write(render(tried, shares) + "\n")
 

@@ -13,13 +13,12 @@ block with the sentence about the sister is put before the question, so that its
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from localctx.eval.routed_arms import (
     text_of,
 )
 from localctx.eval.routed_texts import CITIES, Homes, homes
+from localctx.eval.rows_told import told
 from localctx.from_settings import choose_model, open_model_for
 from localctx.kv import RECALL_CHUNK_TOKENS, RUN_TOKENS
 from localctx.registry.selectors import opened_embedder
@@ -186,7 +186,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise UsageError(f"--arms: unknown {', '.join(sorted(unknown))}", f"of {', '.join(ARMS)}")
     settings, chosen = choose_model({"model": asked.model, "embedder": asked.embedder, "store": "off"})
     n_tokens = asked.tokens // RECALL_CHUNK_TOKENS * RECALL_CHUNK_TOKENS
-    rows = []
     with ExitStack() as stack:
         model = stack.enter_context(closing(open_model_for(settings, chosen)))
         if not isinstance(model, ScoredKVModel):
@@ -197,11 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seeds = range(asked.seed, asked.seed + asked.documents)
         documents = [homes(model.tokenize, n_tokens, seed) for seed in seeds]
         arms = arms_of(names, asked.window, asked.routed, asked.stride)
-        for row in measure(model, texts, documents, arms, embed):
-            rows.append(row)
-            if asked.json:
-                sys.stdout.write(json.dumps(asdict(row)) + "\n")
-                sys.stdout.flush()
+        rows = told(measure(model, texts, documents, arms, embed), as_json=asked.json)
     if not asked.json:
         sys.stdout.write(render(rows) + "\n")
 

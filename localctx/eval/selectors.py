@@ -9,12 +9,11 @@ Nothing is generated and, without --landmarks, nothing prefilled: passages are e
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from localctx.eval.asking import block_of
 from localctx.eval.documents import GeneratedDocument, Question
 from localctx.eval.generate import Wanted, generate
 from localctx.eval.niah import parse_length
+from localctx.eval.rows_told import told
 from localctx.from_settings import choose_model, open_document_for, open_model_for
 from localctx.index import LexicalIndex, n_words
 from localctx.registry.selectors import opened_embedder
@@ -279,14 +279,9 @@ def main(words: Sequence[str] | None = None) -> None:
         with closing(open_model_for(settings, chosen)) as model, opened_embedder(settings) as file:
             if not isinstance(file, EmbedderFile):
                 raise LocalctxError(file or "an embedder is needed")
-            rows, streamed = [], replace(settings, strategy="stream")
-            for row in chain.from_iterable(
-                measure(model, streamed, one, file, landmarks=given.landmarks) for one in wanted
-            ):
-                rows.append(row)
-                if given.json:
-                    sys.stdout.write(json.dumps(asdict(row)) + "\n")
-                    sys.stdout.flush()
+            streamed = replace(settings, strategy="stream")
+            measured = (measure(model, streamed, one, file, landmarks=given.landmarks) for one in wanted)
+            rows = told(chain.from_iterable(measured), as_json=given.json)
     if not given.json:
         sys.stdout.write(render(summed(rows)) + "\n")
 
